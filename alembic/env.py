@@ -1,0 +1,34 @@
+"""Runs the migrations: one at a time in the whole cluster, never waiting long for a lock."""
+
+import sqlalchemy as sa
+from alembic import context
+
+from memplane.adapters.sql.tables import metadata
+
+LOCK = 0x6D656D706C616E65  # "memplane"
+config = context.config
+arguments = context.get_x_argument(as_dictionary=True)
+url = config.attributes.get("url") or arguments.get("url")
+if not url:
+    raise SystemExit("name the owner's database URL: -x url=postgresql+psycopg://…")
+config.attributes.setdefault("app_role", arguments.get("app_role", "memplane_app"))
+
+
+def run() -> None:
+    """Migrate within one transaction, holding an advisory lock on PostgreSQL."""
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.text("SET lock_timeout = '10s'"))
+            connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
+            connection.commit()
+        context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
+        with context.begin_transaction():
+            context.run_migrations()
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
+            connection.commit()
+    engine.dispose()
+
+
+run()

@@ -1,0 +1,1 @@
+"""What connects the use cases to databases, models and files."""

@@ -1,0 +1,81 @@
+"""Embedding off the event loop, many requests in one batch, with a cache for repeated queries."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from memplane.application.ports import Vector
+
+CACHED_TEXTS = 4096
+BATCH = 256
+
+
+class Encoder(Protocol):
+    """A model that computes in the calling thread.
+
+    Attributes:
+        model: its name.
+        dimensions: length of a vector.
+    """
+
+    model: str
+    dimensions: int
+
+    def encode(self, texts: Sequence[str]) -> list[Vector | None]:
+        """One unit vector for each text, or ``None``."""
+        ...
+
+
+class BatchingEmbedder:
+    """An encoder behind one thread: texts that arrive while a batch is computed form the next one."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.model = encoder.model
+        self.dimensions = encoder.dimensions
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed")
+        self._waiting: list[tuple[Sequence[str], asyncio.Future[list[Vector | None]]]] = []
+        self._running: asyncio.Task[None] | None = None
+        self._cache: OrderedDict[str, Vector | None] = OrderedDict()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
+        """One unit vector for each text; ``None`` for a text in which the model finds nothing."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._cache]
+        fresh: dict[str, Vector | None] = {}
+        if missing:
+            future: asyncio.Future[list[Vector | None]] = asyncio.get_running_loop().create_future()
+            self._waiting.append((missing, future))
+            if self._running is None or self._running.done():
+                self._running = asyncio.create_task(self._drain())
+            fresh = dict(zip(missing, await future, strict=True))
+        answer = [fresh[text] if text in fresh else self._cache[text] for text in texts]
+        for text, vector in zip(texts, answer, strict=True):
+            self._cache[text] = vector
+            self._cache.move_to_end(text)
+        while len(self._cache) > CACHED_TEXTS:
+            self._cache.popitem(last=False)
+        return answer
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            taken, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            texts = [text for wanted, _ in taken for text in wanted]
+            try:
+                vectors = await loop.run_in_executor(self._thread, self._encoder.encode, texts)
+            except Exception as error:  # noqa: BLE001 - whatever the model raised belongs to those who wait for it
+                for _, future in taken:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            start = 0
+            for wanted, future in taken:
+                if not future.done():
+                    future.set_result(vectors[start : start + len(wanted)])
+                start += len(wanted)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=True)

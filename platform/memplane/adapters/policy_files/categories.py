@@ -1,0 +1,81 @@
+"""``categories.yaml``: the categories, the category of turns, and who may read and write what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from memplane.adapters.policy_files.value import Value
+from memplane.domain.policy import Allowlist, Category, ContextMode, Trust
+
+MAX_RAG_LENGTH = 1_000
+"""The most items that one category may give to a context."""
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryRules:
+    """What ``categories.yaml`` says; agents and categories in the order of the file."""
+
+    categories: Mapping[str, Category]
+    allowlists: Mapping[str, Allowlist]
+    turns_category: str
+
+
+def read_categories(root: Value) -> CategoryRules:
+    """Read the file; what is wrong goes to the root's report."""
+    fields = root.fields(("categories", "turns", "allowlists"))
+    groups = fields["categories"].fields(("system",), ("custom",))
+    categories: dict[str, Category] = {}
+    lines: dict[str, int] = {}
+    for group in ("system", "custom"):
+        for item in groups[group].items():
+            name, category = _category(item, system=group == "system")
+            if category.name in categories:
+                name.fail(f"category '{category.name}' is already there, on line {lines[category.name]}; keep one")
+            elif category.name:
+                categories[category.name] = category
+                lines[category.name] = item.line
+    turns = fields["turns"].fields(("category",))["category"]
+    agents = fields["allowlists"].table()
+    if not categories and len(root.report):  # they could not be read: every use of one would be reported as unknown
+        return CategoryRules(categories, {}, "")
+    return CategoryRules(
+        categories=MappingProxyType(categories),
+        allowlists=MappingProxyType({agent: _allowlist(value, categories) for agent, value in agents.items()}),
+        turns_category=turns.known("category", categories),
+    )
+
+
+def _category(item: Value, *, system: bool) -> tuple[Value, Category]:
+    """The category, and the place of its name."""
+    fields = item.fields(("name", "context"), ("rag_length", "sensitive_fields"))
+    problems = len(item.report)
+    context = fields["context"].choice("context", ContextMode, ContextMode.NONE)
+    length = fields["rag_length"]
+    if fields["context"].present and len(item.report) == problems:
+        if context is ContextMode.RAG and not length.present:
+            length.fail_key("missing; `context: rag` needs the most items that it gives to a context")
+        elif context is not ContextMode.RAG and length.present:
+            length.fail_key(f"has no effect with `context: {context}`; remove it, or use `context: rag`")
+    return fields["name"], Category(
+        name=fields["name"].name(),
+        context=context,
+        rag_length=length.whole(1, MAX_RAG_LENGTH) if length.present else None,
+        sensitive_fields=fields["sensitive_fields"].distinct(Value.name),
+        system=system,
+    )
+
+
+def _allowlist(value: Value, categories: Mapping[str, Category]) -> Allowlist:
+    if value.is_list:
+        both = _names(value, categories)
+        return Allowlist(read=both, write=both)
+    fields = value.fields(("read", "write"), ("trust",))
+    return Allowlist(
+        read=_names(fields["read"], categories),
+        write=_names(fields["write"], categories),
+        trust=fields["trust"].choice("trust level", Trust, Trust.FULL),
+    )
+
+
+def _names(value: Value, categories: Mapping[str, Category]) -> tuple[str, ...]:
+    return value.distinct(lambda item: item.known("category", categories))

@@ -1,0 +1,1 @@
+"""PostgreSQL: engine, embedded server, search, row-level security."""

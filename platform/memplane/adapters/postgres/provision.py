@@ -1,0 +1,92 @@
+"""Roles, database and schema: what an owner prepares before the application connects."""
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import sql
+
+from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.sql import migrations
+from memplane.domain.errors import StorageError, StorageUnavailable
+
+APP_ROLE = "memplane_app"
+OWNER_ROLE = "memplane_owner"
+DATABASE = "memplane"
+
+
+def provision_embedded(server: EmbeddedPostgres, database: str = DATABASE) -> str:
+    """Prepare an embedded server: roles, a database and the schema. Safe to run again.
+
+    Returns:
+        The URL by which the application connects.
+    """
+    with psycopg.connect(server.admin_conninfo, autocommit=True) as connection:
+        for role in (OWNER_ROLE, APP_ROLE):
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,)).fetchone():
+            statement = sql.SQL("CREATE DATABASE {} OWNER {}")
+            connection.execute(statement.format(sql.Identifier(database), sql.Identifier(OWNER_ROLE)))
+    with psycopg.connect(server.conninfo(user="postgres", database=database), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(OWNER_ROLE)))
+    migrate(server.url(user=OWNER_ROLE, database=database))
+    return server.url(user=APP_ROLE, database=database)
+
+
+def migrate(owner_url: str, app_role: str = APP_ROLE) -> str:
+    """Bring a database to this version's schema, as its owner.
+
+    Args:
+        owner_url: a PostgreSQL URL of a role that may create tables.
+        app_role: the role by which the application connects; it is made, without a password, when it is missing and
+            the owner may make roles.
+
+    Returns:
+        The revision that the database is at.
+
+    Raises:
+        StorageUnavailable: the database cannot be reached.
+        StorageError: the application's role is missing and the owner may not make it.
+    """
+    url = sa.make_url(owner_url).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    try:
+        with engine.begin() as connection:
+            _ensure_role(connection, app_role)
+        migrations.upgrade(url.render_as_string(hide_password=False), app_role)
+        with engine.begin() as connection:
+            return migrations.current(connection) or ""
+    except sa.exc.OperationalError as error:
+        raise StorageUnavailable(f"the database cannot be reached: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def _ensure_role(connection: sa.Connection, role: str) -> None:
+    if connection.execute(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role"), {"role": role}).first():
+        return
+    quoted = connection.dialect.identifier_preparer.quote(role)
+    try:
+        connection.execute(sa.text(f"CREATE ROLE {quoted} LOGIN"))
+    except sa.exc.ProgrammingError as error:
+        raise StorageError(
+            f"the application's role '{role}' does not exist and this role may not create it; as an administrator run: "
+            f"CREATE ROLE {quoted} LOGIN PASSWORD '…'"
+        ) from error
+
+
+def check_schema(url: str) -> None:
+    """Refuse a database whose schema this version does not fit.
+
+    Raises:
+        SchemaMismatch: it has to be migrated, or is newer.
+        StorageUnavailable: it cannot be reached.
+    """
+    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
+    try:
+        with engine.connect() as connection:
+            migrations.check_fit(migrations.current(connection))
+    except sa.exc.OperationalError as error:
+        raise StorageUnavailable(f"the database cannot be reached: {error.orig}") from error
+    finally:
+        engine.dispose()

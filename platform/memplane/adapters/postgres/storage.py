@@ -1,0 +1,172 @@
+"""PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.sql.rows import key_of
+from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
+from memplane.application.ports import Reader, StoredKey, UnitOfWork
+from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
+
+T = TypeVar("T")
+_ATTEMPTS = 5
+_AGAIN = ("40001", "40P01")  # serialization failure, deadlock
+_SESSION = "-c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout=60000"
+
+
+class _WriteSyntax:
+    """The scope predicate inside SQLAlchemy's text, whose parameters are marked by a colon."""
+
+    def value(self, name: str) -> str:
+        """A bound value."""
+        return f":{name}"
+
+    def any_of(self, column: str, name: str) -> str:
+        """The column's value is one of a bound list."""
+        return f"{column} = ANY(:{name})"
+
+    def holds_all(self, column: str, name: str) -> str:
+        """The list column holds every item of a bound list."""
+        return f"{column} @> CAST(:{name} AS text[])"
+
+
+class PostgresStorage:
+    """A PostgreSQL database, reached as a role that row-level security binds.
+
+    Reads go through raw psycopg, writes through SQLAlchemy Core; each transaction sets its tenant for itself alone.
+    """
+
+    def __init__(
+        self, url: str, *, pool_size: int = 8, pool_wait: float = 5.0, statement_timeout_ms: int = 10_000
+    ) -> None:
+        options = _SESSION.format(ms=statement_timeout_ms)
+        self._readers: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
+            url,
+            min_size=2,
+            max_size=pool_size,
+            timeout=pool_wait,
+            open=False,
+            configure=_configure,
+            kwargs={"autocommit": True, "options": options, "row_factory": dict_row},
+        )
+        self._engine: AsyncEngine = create_async_engine(
+            sa.make_url(url).set(drivername="postgresql+psycopg"),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_wait,
+            hide_parameters=True,  # what people said must not reach a log through an error
+            connect_args={"options": options},
+        )
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            StorageUnavailable: the database cannot be reached.
+            UnsafeRole: the role could bypass row-level security.
+        """
+        try:
+            await self._readers.open(wait=True, timeout=15)
+        except PoolTimeout as error:
+            raise StorageUnavailable(f"the database cannot be reached: {error}") from error
+        await self._refuse_unsafe_role()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._readers.close()
+        await self._engine.dispose()
+
+    async def _refuse_unsafe_role(self) -> None:
+        async with self._connection() as connection:
+            row = await (
+                await connection.execute(
+                    "SELECT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (SELECT 1 FROM pg_class c"
+                    " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
+                    " AND pg_has_role(current_user, c.relowner, 'MEMBER')) AS owner"
+                    " FROM pg_roles r WHERE r.rolname = current_user"
+                )
+            ).fetchone()
+        faults = [name for name in ("rolsuper", "rolbypassrls", "owner") if row and row[name]]
+        if row is None or faults:
+            what = {"rolsuper": "a superuser", "rolbypassrls": "allowed to bypass row-level security"}
+            told = " and ".join(what.get(fault, "the owner of tables") for fault in faults) or "unknown"
+            name = row["rolname"] if row else "?"
+            raise UnsafeRole(
+                f"the database role '{name}' is {told}: tenants would not be kept apart. Connect as the application "
+                f"role (memplane_app by default); migrations use MEMPLANE_MIGRATION_URL."
+            )
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
+        try:
+            async with self._readers.connection() as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise StorageUnavailable("all database connections are busy; try again shortly") from error
+        except psycopg.errors.QueryCanceled as error:
+            raise StorageUnavailable("the database took too long; narrow the request or try again") from error
+        except psycopg.OperationalError as error:
+            raise StorageUnavailable("the database does not answer; try again shortly") from error
+        except psycopg.Error as error:
+            raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
+
+    @asynccontextmanager
+    async def reading(self, tenant: str) -> AsyncIterator[Reader]:
+        """A read-only transaction of a tenant."""
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+            yield PostgresReader(connection)
+
+    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
+        """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                async with self._engine.begin() as connection:
+                    await connection.execute(
+                        sa.text("SELECT set_config('memplane.tenant', :tenant, true)"), {"tenant": tenant}
+                    )
+                    return await work(SqlUnitOfWork(connection, tenant, insert, _WriteSyntax()))
+            except sa.exc.TimeoutError as error:
+                raise StorageUnavailable("all database connections are busy; try again shortly") from error
+            except sa.exc.DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
+                    raise _translated(error) from error
+                await asyncio.sleep(0.005 * 2**attempt)
+        raise AssertionError  # the loop returns or raises
+
+    async def find_key(self, key_id: str) -> StoredKey | None:
+        """An API key by its public id: row-level security shows a caller without tenant only the key that it names."""
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute("SELECT set_config('memplane.key', %s, true)", (key_id,))
+            cursor = await connection.execute("SELECT * FROM api_keys WHERE key_id = %s", (key_id,))
+            row = await cursor.fetchone()
+        return key_of(row) if row else None
+
+    async def ready(self) -> None:
+        """Return when the database answers."""
+        async with self._connection() as connection:
+            await connection.execute("SELECT 1")
+
+
+async def _configure(connection: AsyncConnection[DictRow]) -> None:
+    await register_vector_async(connection)
+
+
+def _translated(error: sa.exc.DBAPIError) -> StorageError:
+    if isinstance(error.orig, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+        return StorageUnavailable("the database took too long; try again shortly")
+    if isinstance(error.orig, psycopg.OperationalError):
+        return StorageUnavailable("the database does not answer; try again shortly")
+    return StorageError(f"the database refused the statement ({getattr(error.orig, 'sqlstate', None)})")

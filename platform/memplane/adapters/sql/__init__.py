@@ -1,0 +1,1 @@
+"""What both databases share: tables, repositories, unit of work."""

@@ -1,0 +1,134 @@
+"""Rows to domain objects and back, and the packed form of terms."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.application.ports import SearchMaterial, StoredKey
+from memplane.domain.history import HistoryEntry, HistoryEvent
+from memplane.domain.memory import (
+    Layer,
+    Memory,
+    MemoryText,
+    MemoryType,
+    Role,
+    Source,
+    State,
+    TrustState,
+    Turn,
+    Visibility,
+)
+from memplane.domain.text import Terms, estimate_tokens
+
+Row = Mapping[str, Any]
+
+TERM = np.dtype([("term", "<u4"), ("count", "u1")])
+"""One packed term: 32-bit hash of the stem and how often it stands in the text, at most 255."""
+
+
+def pack_terms(terms: Terms) -> bytes:
+    """Terms as bytes, five for each."""
+    packed: NDArray[np.void] = np.empty(len(terms.counts), dtype=TERM)
+    packed["term"] = list(terms.counts)
+    packed["count"] = [min(count, 255) for count in terms.counts.values()]
+    return packed.tobytes()
+
+
+_PLAIN = (
+    *("id", "user_id", "agent_id", "run_id", "actor_id", "thread_id", "external_id", "category", "min_trust"),
+    *("importance", "pinned", "confidence", "reinforcement", "mention_count", "access_count", "hits", "value_hash"),
+    *("event_time", "valid_from", "valid_until", "recorded_at", "superseded_at", "updated_at", "last_accessed"),
+    *("last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
+)
+_TEXT = ("title", "content", "narrative", "facts", "steps", "tags", "related_files", "lang")
+_NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer")
+
+MEMORY_COLUMNS = (*_PLAIN, *_TEXT, *_NAMED, "source_ids")
+TURN_COLUMNS = (
+    *("id", "user_id", "thread_id", "seq", "rev", "role", "text", "recorded_at", "actor_id", "agent_id", "run_id"),
+    *("event_time", "external_id"),
+)
+
+
+def memory_of(row: Row) -> Memory:
+    """A row of ``memories`` as a memory."""
+    text = {name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in _TEXT}
+    return Memory(
+        **{name: row[name] for name in _PLAIN},
+        text=MemoryText(**text),
+        role=Role(row["role"]) if row["role"] else None,
+        type=MemoryType(row["type"]),
+        visibility=Visibility(row["visibility"]),
+        trust_state=TrustState(row["trust_state"]),
+        source=Source(row["source"]),
+        state=State(row["state"]),
+        layer=Layer(row["layer"]),
+        source_ids=tuple(UUID(value) for value in row["source_ids"]),
+    )
+
+
+def memory_values(memory: Memory) -> dict[str, object]:
+    """A memory as column values, without its search material."""
+    values: dict[str, object] = {name: getattr(memory, name) for name in (*_PLAIN, *_NAMED)}
+    values |= {name: getattr(memory.text, name) for name in _TEXT}
+    return values | {
+        "source_ids": tuple(str(value) for value in memory.source_ids),
+        "attributes": dict(memory.attributes),
+        "token_count": estimate_tokens(memory.text.content),
+    }
+
+
+def material_values(material: SearchMaterial) -> dict[str, object]:
+    """Search material as column values."""
+    return {
+        "terms": pack_terms(material.terms),
+        "term_length": material.terms.length,
+        "embedding": material.embedding,
+    }
+
+
+def turn_of(row: Row) -> Turn:
+    """A row of ``turns`` as a turn."""
+    return Turn(**{name: row[name] for name in TURN_COLUMNS} | {"role": Role(row["role"])})
+
+
+def turn_values(turn: Turn) -> dict[str, object]:
+    """A turn as column values, without its search material."""
+    return {name: getattr(turn, name) for name in TURN_COLUMNS}
+
+
+def history_of(row: Row) -> HistoryEntry:
+    """A row of ``history`` as an entry."""
+    return HistoryEntry(
+        id=row["id"],
+        memory_id=row["memory_id"],
+        event=HistoryEvent(row["event"]),
+        actor=row["actor"],
+        policy_hash=row["policy_hash"],
+        ts=row["ts"],
+        old_ref=row["old_ref"],
+        new_ref=row["new_ref"],
+        meta=row["meta"],
+    )
+
+
+def key_of(row: Row) -> StoredKey:
+    """A row of ``api_keys`` as a key."""
+    return StoredKey(
+        tenant=row["tenant_id"],
+        key_id=row["key_id"],
+        secret_hash=bytes(row["secret_hash"]),
+        agent=row["agent"],
+        act_for=tuple(row["act_for"]),
+        users=None if row["users"] is None else tuple(row["users"]),
+        trust=row["trust"],
+        scopes=tuple(row["scopes"]),
+        label=row["label"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+    )

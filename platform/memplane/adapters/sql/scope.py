@@ -1,0 +1,158 @@
+"""The scope predicate as SQL, written once: every query of memories and turns is built on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.scope import Scope
+
+TURN_IMPORTANCE = 3
+"""Turns have no importance of their own; filters treat them as ordinary."""
+
+
+class Syntax(Protocol):
+    """How a database writes the few things that the predicate needs."""
+
+    def value(self, name: str) -> str:
+        """A bound value."""
+        ...
+
+    def any_of(self, column: str, name: str) -> str:
+        """The column's value is one of a bound list."""
+        ...
+
+    def holds_all(self, column: str, name: str) -> str:
+        """The list column holds every item of a bound list."""
+        ...
+
+
+@dataclass(slots=True)
+class Predicate:
+    """Conditions and the values bound in them."""
+
+    syntax: Syntax
+    conditions: list[str] = field(default_factory=list)
+    values: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def sql(self) -> str:
+        """The conditions, joined."""
+        return " AND ".join(self.conditions)
+
+    def compare(self, column: str, operator: str, name: str, value: object) -> None:
+        """Add ``column operator value``."""
+        self.conditions.append(f"{column} {operator} {self.syntax.value(name)}")
+        self.values[name] = value
+
+    def equal_if(self, column: str, name: str, value: object | None) -> None:
+        """Add ``column = value`` when there is a value."""
+        if value is not None:
+            self.compare(column, "=", name, value)
+
+    def one_of(self, column: str, name: str, values: object) -> None:
+        """Add ``column`` is one of the values."""
+        self.conditions.append(self.syntax.any_of(column, name))
+        self.values[name] = values
+
+
+def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bool = False) -> Predicate:
+    """The predicate of memories.
+
+    Args:
+        scope: what may be read.
+        syntax: of the database.
+        alias: of the memories table in the statement.
+        any_state: leave out state, trust state and expiry, for histories and change logs. Permission stays.
+    """
+    found = Predicate(syntax)
+    _owner(found, scope, alias)
+    found.one_of(f"{alias}.category", "categories", list(scope.categories))
+    found.one_of(f"{alias}.visibility", "visibilities", sorted(scope.visibilities))
+    levels = syntax.any_of(f"{alias}.min_trust", "trust_levels")
+    found.conditions.append(f"({alias}.min_trust IS NULL OR {levels})")
+    found.values["trust_levels"] = list(scope.trust_levels)
+    if not any_state:
+        found.one_of(f"{alias}.state", "states", list(scope.states))
+        found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))
+        found.conditions.append(f"({alias}.expires_at IS NULL OR {alias}.expires_at > {syntax.value('now')})")
+        found.values["now"] = scope.now
+    _memory_filters(found, scope, alias)
+    return found
+
+
+def turns_in(scope: Scope, syntax: Syntax, alias: str = "t") -> Predicate | None:
+    """The predicate of turns, or ``None`` when no turn can be in scope.
+
+    A turn counts as an episodic, private, active memory of ordinary importance, unpinned, without tags and entities,
+    in the category that the policy gives to turns.
+    """
+    chosen = scope.filters
+    importance_fits = (chosen.importance_min or 1) <= TURN_IMPORTANCE <= (chosen.importance_max or 5)
+    if (
+        not scope.turns
+        or Visibility.PRIVATE not in scope.visibilities
+        or chosen.type not in (None, MemoryType.EPISODIC)
+        or chosen.tags
+        or chosen.entity is not None
+        or chosen.pinned
+        or not importance_fits
+    ):
+        return None
+    found = Predicate(syntax)
+    _owner(found, scope, alias)
+    _speech_filters(found, scope, alias)
+    _time_filters(found, scope, f"{alias}.recorded_at")
+    return found
+
+
+def _owner(found: Predicate, scope: Scope, alias: str) -> None:
+    found.compare(f"{alias}.tenant_id", "=", "tenant", scope.tenant)
+    found.equal_if(f"{alias}.user_id", "user_id", scope.filters.user_id)
+    if scope.users is not None:
+        found.one_of(f"{alias}.user_id", "users", sorted(scope.users))
+
+
+def _speech_filters(found: Predicate, scope: Scope, alias: str) -> None:
+    chosen = scope.filters
+    columns: Mapping[str, object | None] = {
+        "agent_id": chosen.agent_id,
+        "run_id": chosen.run_id,
+        "actor_id": chosen.actor_id,
+        "role": chosen.role,
+        "thread_id": chosen.thread_id,
+    }
+    for name, value in columns.items():
+        found.equal_if(f"{alias}.{name}", f"f_{name}", value)
+
+
+def _time_filters(found: Predicate, scope: Scope, column: str) -> None:
+    if scope.filters.updated_after is not None:
+        found.compare(column, ">=", "updated_after", scope.filters.updated_after)
+    if scope.filters.updated_before is not None:
+        found.compare(column, "<", "updated_before", scope.filters.updated_before)
+
+
+def _memory_filters(found: Predicate, scope: Scope, alias: str) -> None:
+    chosen = scope.filters
+    _speech_filters(found, scope, alias)
+    _time_filters(found, scope, f"{alias}.updated_at")
+    found.equal_if(f"{alias}.type", "f_type", chosen.type)
+    found.equal_if(f"{alias}.pinned", "f_pinned", chosen.pinned)
+    if chosen.importance_min is not None:
+        found.compare(f"{alias}.importance", ">=", "importance_min", chosen.importance_min)
+    if chosen.importance_max is not None:
+        found.compare(f"{alias}.importance", "<=", "importance_max", chosen.importance_max)
+    if chosen.tags:
+        found.conditions.append(found.syntax.holds_all(f"{alias}.tags", "f_tags"))
+        found.values["f_tags"] = [tag.casefold() for tag in chosen.tags]
+    if chosen.entity is not None:
+        key = found.syntax.value("f_entity")
+        found.conditions.append(
+            f"EXISTS (SELECT 1 FROM memory_entities me"
+            f" JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id"
+            f" WHERE me.tenant_id = {alias}.tenant_id AND me.memory_id = {alias}.id AND (e.name_key = {key}"
+            f" OR EXISTS (SELECT 1 FROM entity_aliases a WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id"
+            f" AND a.alias_key = {key})))"
+        )
+        found.values["f_entity"] = " ".join(chosen.entity.casefold().split())

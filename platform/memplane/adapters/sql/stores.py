@@ -1,0 +1,252 @@
+"""The stores of a write transaction, in SQLAlchemy Core, on both databases."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.rows import (
+    MEMORY_COLUMNS,
+    TURN_COLUMNS,
+    key_of,
+    material_values,
+    memory_of,
+    memory_values,
+    turn_of,
+    turn_values,
+)
+from memplane.adapters.sql.scope import Syntax, memories_in
+from memplane.application.ports import ChangeEntry, OperationalEvent, SearchMaterial, StoredKey, TurnPlace
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import Memory, State, Turn, new_id
+from memplane.domain.scope import Scope
+
+Insert = Callable[[sa.Table], Any]
+"""The database's own ``insert``, which knows ``ON CONFLICT``."""
+
+
+# what makes a text findable stays in the database
+_MEMORY = [tables.memories.c[name] for name in MEMORY_COLUMNS]
+_TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
+
+
+def thread_key(user_id: str, thread_id: str) -> int:
+    """A signed 64-bit name for one user's thread, never 0; equal for equal pairs, different for others but by chance."""
+    digest = hashlib.blake2b(f"{len(user_id)}:{user_id}{thread_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) or 1
+
+
+class SqlMemories:
+    """Memories within a transaction."""
+
+    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax) -> None:
+        self._connection = connection
+        self._tenant = tenant
+        self._insert = insert
+        self._syntax = syntax
+
+    async def add(self, memory: Memory, material: SearchMaterial) -> bool:
+        """Insert; False when an active memory of the same value, or the same external id, is there already."""
+        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant, "pii": ()}
+        statement = (
+            self._insert(tables.memories).values(values).on_conflict_do_nothing().returning(tables.memories.c.id)
+        )
+        return (await self._connection.execute(statement)).first() is not None
+
+    async def find_duplicate(self, memory: Memory) -> Memory | None:
+        """The memory of the same external id, or the active one of the same value, locked; or none."""
+        m = tables.memories.c
+        same_value = sa.and_(
+            m.category == memory.category,
+            m.type == memory.type,
+            m.visibility == memory.visibility,
+            m.value_hash == memory.value_hash,
+            m.state == State.ACTIVE,
+        )
+        same = same_value if memory.external_id is None else sa.or_(m.external_id == memory.external_id, same_value)
+        statement = (
+            sa.select(*_MEMORY)
+            .where(m.tenant_id == self._tenant, m.user_id == memory.user_id, same)
+            .order_by(m.external_id.is_(None), m.id)
+            .limit(1)
+            .with_for_update()
+        )
+        row = (await self._connection.execute(statement)).mappings().first()
+        return memory_of(dict(row)) if row else None
+
+    async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """The memory, locked until the transaction ends, when it is in scope."""
+        allowed = memories_in(scope, self._syntax, "memories")
+        statement = (
+            sa.select(*_MEMORY)
+            .where(
+                tables.memories.c.tenant_id == self._tenant,
+                tables.memories.c.id == memory_id,
+                sa.text(allowed.sql).bindparams(**allowed.values),
+            )
+            .with_for_update()
+        )
+        row = (await self._connection.execute(statement)).mappings().first()
+        return memory_of(dict(row)) if row else None
+
+    async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
+        """Store every field of a locked memory; False when another active memory holds the same value already."""
+        m = tables.memories.c
+        values = memory_values(memory) | (material_values(material) if material else {})
+        try:
+            async with self._connection.begin_nested():
+                await self._connection.execute(
+                    sa.update(tables.memories).where(m.tenant_id == self._tenant, m.id == memory.id).values(values)
+                )
+        except sa.exc.IntegrityError:
+            return False
+        return True
+
+
+class SqlThreads:
+    """Threads, turns and change log within a transaction."""
+
+    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert) -> None:
+        self._connection = connection
+        self._tenant = tenant
+        self._insert = insert
+
+    async def advance(self, user_id: str, thread_id: str, now: datetime, *, revs: int, turns: int = 0) -> TurnPlace:
+        """Lock the thread, making it if new, and allocate revisions and turn numbers: the numbers after it."""
+        t = tables.thread_revision.c
+        statement = (
+            self._insert(tables.thread_revision)
+            .values(tenant_id=self._tenant, user_id=user_id, thread_id=thread_id, rev=revs, turns=turns, updated_at=now)
+            .on_conflict_do_update(
+                index_elements=[t.tenant_id, t.user_id, t.thread_id],
+                set_={"rev": t.rev + revs, "turns": t.turns + turns, "updated_at": now},
+            )
+            .returning(t.rev, t.turns)
+        )
+        row = (await self._connection.execute(statement)).one()
+        return TurnPlace(seq=row.turns, rev=row.rev)
+
+    async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
+        """Turns of a thread by the caller's own names for them."""
+        if not external_ids:
+            return {}
+        t = tables.turns.c
+        statement = sa.select(*_TURN).where(
+            t.tenant_id == self._tenant,
+            t.user_id == user_id,
+            t.thread_id == thread_id,
+            t.external_id.in_(external_ids),
+        )
+        rows = (await self._connection.execute(statement)).mappings()
+        return {row["external_id"]: turn_of(dict(row)) for row in rows}
+
+    async def add_turns(self, turns: Sequence[tuple[Turn, SearchMaterial]]) -> None:
+        """Insert turns."""
+        if turns:
+            values = [
+                turn_values(turn)
+                | material_values(material)
+                | {"tenant_id": self._tenant, "thread_key": thread_key(turn.user_id, turn.thread_id)}
+                for turn, material in turns
+            ]
+            await self._connection.execute(sa.insert(tables.turns), values)
+
+    async def log(self, entries: Sequence[ChangeEntry]) -> None:
+        """Append to the change log."""
+        if entries:
+            values = [
+                {
+                    "tenant_id": self._tenant,
+                    "id": new_id(),
+                    "meta": {},
+                    **{name: getattr(entry, name) for name in ChangeEntry.__slots__},
+                }
+                for entry in entries
+            ]
+            await self._connection.execute(sa.insert(tables.change_log), values)
+
+    async def revision(self, user_id: str, thread_id: str) -> int:
+        """The thread's revision, without a lock; 0 when there is none."""
+        t = tables.thread_revision.c
+        statement = sa.select(t.rev).where(t.tenant_id == self._tenant, t.user_id == user_id, t.thread_id == thread_id)
+        return (await self._connection.execute(statement)).scalar_one_or_none() or 0
+
+
+class SqlJournal:
+    """History and operational events within a transaction."""
+
+    def __init__(self, connection: AsyncConnection, tenant: str) -> None:
+        self._connection = connection
+        self._tenant = tenant
+
+    async def record(self, entries: Sequence[HistoryEntry]) -> None:
+        """Append to the history."""
+        if entries:
+            values = [
+                {"tenant_id": self._tenant}
+                | {name: getattr(entry, name) for name in HistoryEntry.__slots__}
+                | {"meta": dict(entry.meta)}
+                for entry in entries
+            ]
+            await self._connection.execute(sa.insert(tables.history), values)
+
+    async def events(self, entries: Sequence[OperationalEvent]) -> None:
+        """Append to the operational events."""
+        if entries:
+            values = [
+                {"tenant_id": self._tenant, "id": new_id()}
+                | {name: getattr(entry, name) for name in OperationalEvent.__slots__}
+                for entry in entries
+            ]
+            await self._connection.execute(sa.insert(tables.events), values)
+
+    async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
+        """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""
+        if not counts:
+            return
+        m = tables.memories.c
+        ordered = sorted(counts)
+        locked = sa.select(m.id).where(m.tenant_id == self._tenant, m.id.in_(ordered)).order_by(m.id).with_for_update()
+        await self._connection.execute(locked)
+        by_id = sa.case(*[(m.id == memory_id, counts[memory_id]) for memory_id in ordered], else_=0)
+        await self._connection.execute(
+            sa.update(tables.memories)
+            .where(m.tenant_id == self._tenant, m.id.in_(ordered))
+            .values(access_count=m.access_count + by_id, last_accessed=now)
+        )
+
+
+class SqlKeys:
+    """API keys within a transaction."""
+
+    def __init__(self, connection: AsyncConnection, tenant: str) -> None:
+        self._connection = connection
+        self._tenant = tenant
+
+    async def add(self, key: StoredKey) -> None:
+        """Insert."""
+        values = {name: getattr(key, name) for name in StoredKey.__slots__ if name != "tenant"}
+        values["users"] = None if key.users is None else list(key.users)
+        await self._connection.execute(sa.insert(tables.api_keys).values(tenant_id=self._tenant, **values))
+
+    async def all(self) -> list[StoredKey]:
+        """Every key of the tenant, oldest first."""
+        k = tables.api_keys.c
+        statement = sa.select(tables.api_keys).where(k.tenant_id == self._tenant).order_by(k.created_at, k.key_id)
+        rows = (await self._connection.execute(statement)).mappings()
+        return [key_of(dict(row)) for row in rows]
+
+    async def revoke(self, key_id: str, now: datetime) -> bool:
+        """Mark as revoked; False when there is no such key or it is revoked already."""
+        k = tables.api_keys.c
+        statement = (
+            sa.update(tables.api_keys)
+            .where(k.tenant_id == self._tenant, k.key_id == key_id, k.revoked_at.is_(None))
+            .values(revoked_at=now)
+        )
+        return (await self._connection.execute(statement)).rowcount == 1

@@ -1,0 +1,1 @@
+"""Use cases: one module for each thing a caller can ask for."""

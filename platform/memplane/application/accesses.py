@@ -1,0 +1,63 @@
+"""Counting reads off the hot path: noted in memory, written in batches."""
+
+import asyncio
+import logging
+from collections import Counter
+from uuid import UUID
+
+from memplane.application.ports import Access, Clock, Storage, UnitOfWork
+from memplane.domain.errors import StorageError
+
+logger = logging.getLogger("memplane.accesses")
+FLUSH_SECONDS = 2.0
+MAX_WAITING = 10_000
+
+
+class AccessLog:
+    """Collects accesses and writes them every two seconds; a killed process loses at most those."""
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._waiting: list[Access] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, access: Access) -> None:
+        """Remember an access; past ten thousand unwritten ones the oldest are dropped."""
+        self._waiting.append(access)
+        if len(self._waiting) > MAX_WAITING:
+            del self._waiting[0]
+
+    def start(self) -> None:
+        """Begin to write in the background."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Write what waits, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.flush()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what waits; a failure is logged and the accesses wait for the next time."""
+        taken, self._waiting = self._waiting, []
+        by_tenant: dict[str, list[Access]] = {}
+        for access in taken:
+            by_tenant.setdefault(access.tenant, []).append(access)
+        for tenant, accesses in by_tenant.items():
+            try:
+                await self._storage.write(tenant, lambda uow, these=accesses: self._written(uow, these))  # type: ignore[misc]
+            except StorageError as error:
+                logger.warning("accesses of %s not written yet: %s", tenant, error)
+                self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]
+
+    async def _written(self, uow: UnitOfWork, accesses: list[Access]) -> None:
+        counts: Counter[UUID] = Counter(unit for access in accesses for unit in access.ids)
+        await uow.journal.count_accesses(counts, self._clock())
+        await uow.journal.events([access.event for access in accesses])

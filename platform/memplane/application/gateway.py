@@ -1,0 +1,144 @@
+"""The write gateway: every mutation, whichever way it came, passes here, in one transaction with its history,
+change log, revision and events."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from memplane.application.ports import (
+    ChangeEntry,
+    Clock,
+    Embedder,
+    OperationalEvent,
+    Policies,
+    SearchMaterial,
+    Storage,
+    UnitOfWork,
+)
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import LimitExceeded
+from memplane.domain.history import HistoryEntry, HistoryEvent
+from memplane.domain.memory import Memory, MemoryText, new_id
+from memplane.domain.policy import Policy
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.text import normalise, terms
+
+T = TypeVar("T")
+MAX_ID_CHARS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write under way: who, under which policy, when, and the open transaction."""
+
+    principal: Principal
+    policy: Policy
+    now: datetime
+    uow: UnitOfWork
+
+    async def changed(
+        self,
+        event: HistoryEvent,
+        change: ChangeEvent | None,
+        memory: Memory,
+        before: Memory | None = None,
+        meta: dict[str, object] | None = None,
+    ) -> int | None:
+        """Record a change of a memory in history, change log and events.
+
+        Returns:
+            The thread's new revision; its present one where the change is not one that a thread is told; ``None``
+            for a memory without a thread.
+        """
+        entry = HistoryEntry(
+            id=new_id(),
+            memory_id=memory.id,
+            event=event,
+            actor=self.principal.actor,
+            policy_hash=self.policy.digest,
+            ts=self.now,
+            old_ref=before.text.content if before else None,
+            new_ref=memory.text.content,
+            meta=meta or {},
+        )
+        await self.uow.journal.record([entry])
+        await self.uow.journal.events([self._event(change.value if change else event.value.lower(), memory)])
+        if memory.thread_id is None:
+            return None
+        if change is None:
+            return await self.uow.threads.revision(memory.user_id, memory.thread_id)
+        place = await self.uow.threads.advance(memory.user_id, memory.thread_id, self.now, revs=1)
+        await self.uow.threads.log(
+            [ChangeEntry(memory.user_id, memory.thread_id, place.rev, memory.id, change, memory.category, self.now)]
+        )
+        return place.rev
+
+    def _event(self, op: str, memory: Memory) -> OperationalEvent:
+        return OperationalEvent(
+            node="hotpath",
+            op=op,
+            status="ok",
+            ts=self.now,
+            user_id=memory.user_id,
+            thread_id=memory.thread_id,
+            memory_id=memory.id,
+            category=memory.category,
+        )
+
+
+class Gateway:
+    """What every write shares: the permission to write at all, search material, and the transaction."""
+
+    def __init__(self, storage: Storage, policies: Policies, embedder: Embedder, clock: Clock) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._embedder = embedder
+        self._clock = clock
+
+    def begin(self, principal: Principal) -> tuple[Policy, datetime]:
+        """The policy and the moment of a write, once the key is allowed to write.
+
+        Raises:
+            ScopeForbidden: the key lacks ``memory:write``.
+        """
+        principal.require(KeyScope.WRITE)
+        return self._policies.current, self._clock()
+
+    async def material(self, *texts: tuple[str, str]) -> list[SearchMaterial]:
+        """Search material for texts, each as (words to find it by, words that carry its meaning).
+
+        Computed before a transaction opens: no connection is held while a model works.
+        """
+        vectors = await self._embedder.embed([meaning for _, meaning in texts])
+        return [SearchMaterial(terms(words), vector) for (words, _), vector in zip(texts, vectors, strict=True)]
+
+    async def material_of(self, text: MemoryText) -> SearchMaterial:
+        """Search material for a memory."""
+        (material,) = await self.material((text.searchable(), text.embeddable()))
+        return material
+
+    async def run(
+        self, principal: Principal, policy: Policy, now: datetime, work: Callable[[Write], Awaitable[T]]
+    ) -> T:
+        """Run the work in one transaction, again when the database asks for a retry."""
+
+        async def attempt(uow: UnitOfWork) -> T:
+            return await work(Write(principal, policy, now, uow))
+
+        return await self._storage.write(principal.tenant, attempt)
+
+
+def clean_id(value: str | None, field: str) -> str | None:
+    """A caller's own name for a user, thread, agent, run, actor or record: normalised, one line, at most 255 characters.
+
+    Raises:
+        InvalidText: it is empty or cannot be stored.
+        LimitExceeded: it is too long.
+    """
+    if value is None:
+        return None
+    clean = " ".join(normalise(value, field).split())
+    if len(clean) > MAX_ID_CHARS:
+        raise LimitExceeded(f"{field}: {len(clean)} characters, at most {MAX_ID_CHARS}", field=field)
+    return clean

@@ -1,0 +1,165 @@
+"""Store the turns of conversations, word for word."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.ports import ChangeEntry, OperationalEvent, SearchMaterial
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import LimitExceeded
+from memplane.domain.memory import Role, Turn, Visibility, new_id
+from memplane.domain.policy import Policy
+from memplane.domain.principal import Principal
+from memplane.domain.text import normalise
+
+MAX_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """What a caller says of a turn."""
+
+    user_id: str
+    thread_id: str
+    role: Role
+    text: str
+    actor_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    event_time: datetime | None = None
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn as stored; ``created`` is False when it was there already under the same external id."""
+
+    turn: Turn
+    created: bool
+
+
+class IngestTurns:
+    """Stores turns so that the next request finds them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(
+        self, principal: Principal, new: Sequence[NewTurn], agent: str | None = None
+    ) -> list[StoredTurn]:
+        """Store turns, all or none, in the order given; the answer is in the same order.
+
+        Raises:
+            CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
+            InvalidText, LimitExceeded: a text cannot be stored, or there are too many turns.
+        """
+        policy, now = self._gateway.begin(principal)
+        speaker = principal.speak_as(agent)
+        policy.check_write(speaker, policy.turns_category)
+        policy.write_visibility(principal.trust, Visibility.PRIVATE)
+        if len(new) > MAX_BATCH:
+            raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
+        clean = [_cleaned(principal, policy, turn, place) for place, turn in enumerate(new)]
+        material = await self._gateway.material(*((turn.text, turn.text) for turn in clean))
+
+        async def work(write: Write) -> list[StoredTurn]:
+            stored: list[StoredTurn | None] = [None] * len(clean)
+            # threads in one order for every writer, so that two batches cannot wait for each other
+            places = sorted(range(len(clean)), key=lambda i: (clean[i].user_id, clean[i].thread_id, i))
+            for (user_id, thread_id), group in groupby(places, key=lambda i: (clean[i].user_id, clean[i].thread_id)):
+                mine = list(group)
+                pairs = [(clean[i], material[i]) for i in mine]
+                for i, turn in zip(mine, await _append(write, user_id, thread_id, pairs), strict=True):
+                    stored[i] = turn
+            return [turn for turn in stored if turn is not None]
+
+        return await self._gateway.run(principal, policy, now, work)
+
+
+async def _append(
+    write: Write, user_id: str, thread_id: str, new: Sequence[tuple[NewTurn, SearchMaterial]]
+) -> list[StoredTurn]:
+    """Append turns to one thread, which stays locked until the transaction ends."""
+    threads = write.uow.threads
+    names = [turn.external_id for turn, _ in new if turn.external_id is not None]
+    if names:
+        await threads.advance(user_id, thread_id, write.now, revs=0)
+    known = dict(await threads.existing_turns(user_id, thread_id, names))
+    fresh = len({t.external_id for t, _ in new if t.external_id not in known and t.external_id is not None}) + sum(
+        t.external_id is None for t, _ in new
+    )
+    if not fresh:
+        return [StoredTurn(known[turn.external_id or ""], created=False) for turn, _ in new]
+    last = await threads.advance(user_id, thread_id, write.now, revs=fresh, turns=fresh)
+    seq, rev = last.seq - fresh, last.rev - fresh
+    answer: list[StoredTurn] = []
+    rows: list[tuple[Turn, SearchMaterial]] = []
+    for turn, material in new:
+        if turn.external_id is not None and turn.external_id in known:
+            answer.append(StoredTurn(known[turn.external_id], created=False))
+            continue
+        seq, rev = seq + 1, rev + 1
+        row = _turn(turn, seq, rev, write.now)
+        rows.append((row, material))
+        answer.append(StoredTurn(row, created=True))
+        if turn.external_id is not None:
+            known[turn.external_id] = row
+    await threads.add_turns(rows)
+    await threads.log([_change(turn, write) for turn, _ in rows])
+    await write.uow.journal.events([_event(turn, write) for turn, _ in rows])
+    return answer
+
+
+def _cleaned(principal: Principal, policy: Policy, turn: NewTurn, place: int) -> NewTurn:
+    field = f"turns[{place}].text"
+    limit = policy.writing.max_text_chars
+    if len(turn.text) > limit:
+        raise LimitExceeded(f"{field}: {len(turn.text)} characters, at most {limit}", field=field, limit=limit)
+    return NewTurn(
+        user_id=principal.touch(clean_id(turn.user_id, "user_id") or ""),
+        thread_id=clean_id(turn.thread_id, "thread_id") or "",
+        role=turn.role,
+        text=normalise(turn.text, field),
+        actor_id=clean_id(turn.actor_id, "actor_id"),
+        agent_id=clean_id(turn.agent_id, "agent_id"),
+        run_id=clean_id(turn.run_id, "run_id"),
+        event_time=turn.event_time,
+        external_id=clean_id(turn.external_id, "external_id"),
+    )
+
+
+def _turn(new: NewTurn, seq: int, rev: int, now: datetime) -> Turn:
+    return Turn(
+        id=new_id(),
+        user_id=new.user_id,
+        thread_id=new.thread_id,
+        seq=seq,
+        rev=rev,
+        role=new.role,
+        text=new.text,
+        recorded_at=now,
+        actor_id=new.actor_id,
+        agent_id=new.agent_id,
+        run_id=new.run_id,
+        event_time=new.event_time,
+        external_id=new.external_id,
+    )
+
+
+def _change(turn: Turn, write: Write) -> ChangeEntry:
+    category = write.policy.turns_category
+    return ChangeEntry(turn.user_id, turn.thread_id, turn.rev, turn.id, ChangeEvent.TURN, category, write.now)
+
+
+def _event(turn: Turn, write: Write) -> OperationalEvent:
+    return OperationalEvent(
+        node="hotpath",
+        op="turn",
+        status="ok",
+        ts=write.now,
+        user_id=turn.user_id,
+        thread_id=turn.thread_id,
+        category=write.policy.turns_category,
+    )

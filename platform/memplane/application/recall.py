@@ -1,0 +1,251 @@
+"""`memory.query`: the one read that answers with ranked memories."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+
+from memplane.application.ports import (
+    Access,
+    Accesses,
+    Candidates,
+    Clock,
+    Embedder,
+    OperationalEvent,
+    Policies,
+    Query,
+    Reader,
+    Storage,
+    Unit,
+)
+from memplane.application.threads import Delta, thread_delta, thread_user
+from memplane.domain.errors import LimitExceeded
+from memplane.domain.memory import Memory
+from memplane.domain.policy import Policy, RankingProfile
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.ranking import Scored, score
+from memplane.domain.priors import Prior, explained, printed_weights, with_priors
+from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
+from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.text import normalise, terms, words
+
+MAX_TOP_K = 200
+MAX_RELATED = 2
+POOL_FACTOR = 3
+POOL_FLOOR = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A read, as asked.
+
+    Attributes:
+        text: what is looked for; ``None`` for the newest.
+        agent: the agent to speak as, or none for the key's own.
+        categories: the only categories; none for all that the agent reads by default.
+        filters: further narrowing.
+        top_k: the most items in the answer, related ones included.
+        budget_tokens: the most tokens that the items' texts may take together.
+        threshold: the least similarity, 0…1, of an item.
+        ranking: a profile's name.
+        full: whole records rather than bullets.
+        related: add memories that a relation links to the found ones.
+        explain: say how each score came about.
+        thread_id: the thread whose changes are told.
+        since_rev: the revision after which they are told.
+    """
+
+    text: str | None
+    agent: str | None = None
+    categories: tuple[str, ...] = ()
+    filters: Filters = field(default_factory=Filters)
+    top_k: int = 10
+    budget_tokens: int = 4096
+    threshold: float | None = None
+    ranking: str | None = None
+    full: bool = False
+    related: bool = True
+    explain: bool = False
+    thread_id: str | None = None
+    since_rev: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost: tokens of the items' texts, the budget, whether something did not fit, units in scope."""
+
+    tokens: int
+    budget: int
+    truncated: bool
+    candidates: int
+    prompt_tokens: int
+    threshold_on: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The answer of a read."""
+
+    items: Sequence[Item]
+    prompt: str | None
+    delta: Delta | None
+    usage: Usage
+    policy: str
+    agent: str
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Units in the order of their final score, before the budget."""
+
+    units: Sequence[tuple[Unit, Prior]]
+    candidates: int
+
+
+class RecallMemories:
+    """Answers `memory.query`."""
+
+    def __init__(  # noqa: PLR0913 - one port each
+        self, storage: Storage, policies: Policies, embedder: Embedder, accesses: Accesses, clock: Clock
+    ) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._embedder = embedder
+        self._accesses = accesses
+        self._clock = clock
+
+    async def __call__(self, principal: Principal, question: Question) -> Recalled:
+        """Rank what the principal may read by the question, within ``top_k`` and the budget.
+
+        Raises:
+            CategoryForbidden, AgentForbidden, UserForbidden, ScopeForbidden: not allowed; nothing is answered.
+            UnknownRanking, LimitExceeded, InvalidText: the question cannot be answered as it is.
+        """
+        principal.require(KeyScope.READ)
+        policy = self._policies.current
+        agent = principal.speak_as(question.agent)
+        scope = read_scope(
+            principal, policy, policy.readable(agent, question.categories), self._clock(), question.filters
+        )
+        profile = policy.ranking(question.ranking)
+        if not 1 <= question.top_k <= MAX_TOP_K:
+            raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
+        query = await self._query(question.text)
+        async with self._storage.reading(principal.tenant) as reader:
+            ranked = await self._ranked(reader, scope, question, query, profile)
+            items = [_item(unit, prior, policy, question) for unit, prior in ranked.units]
+            rendered = fit(items, question.top_k, question.budget_tokens)
+            if question.related:
+                rendered = await _with_related(reader, scope, question, rendered)
+            delta = await self._delta(reader, scope, question)
+        self._note(principal, scope, rendered)
+        weights = printed_weights(profile, self._embedder.model)
+        usage, prompt = _usage(question, rendered, ranked, query)
+        return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
+
+    @staticmethod
+    async def _delta(reader: Reader, scope: Scope, question: Question) -> Delta | None:
+        if question.thread_id is None:
+            return None
+        user = await thread_user(reader, scope, question.thread_id, scope.filters.user_id)
+        return await thread_delta(reader, scope, user, question.thread_id, question.since_rev)
+
+    async def _query(self, text: str | None) -> Query | None:
+        if text is None or not text.strip():
+            return None
+        clean = normalise(text, "query")
+        (vector,) = await self._embedder.embed([clean])
+        return Query(terms=terms(clean), words=tuple(dict.fromkeys(words(clean))), embedding=vector)
+
+    async def _ranked(
+        self, reader: Reader, scope: Scope, question: Question, query: Query | None, profile: RankingProfile
+    ) -> _Ranked:
+        limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
+        if query is None:
+            ids = await reader.newest(scope, limit)
+            found = await reader.units(scope, ids)
+            newest = [(found[i], Prior.newest(place)) for place, i in enumerate(ids) if i in found]
+            return _Ranked(newest, len(newest))
+        candidates = await reader.candidates(scope, query)
+        pool = await asyncio.to_thread(self._pool, candidates, question, query, profile, limit)
+        found = await reader.units(scope, list(pool))
+        model = self._embedder.model
+        priced = [(unit, with_priors(unit, pool[key], profile, model, scope.now)) for key, unit in found.items()]
+        priced.sort(key=lambda pair: (-pair[1].score, pair[0].id))
+        return _Ranked(priced, len(candidates.ids))
+
+    def _pool(
+        self, candidates: Candidates, question: Question, query: Query, profile: RankingProfile, limit: int
+    ) -> Mapping[UUID, Mapping[str, object]]:
+        """The best units by their signals, each with the parts of its score; runs in a worker thread."""
+        scored = score(candidates.signals, profile, self._embedder.model)
+        allowed = _above(scored, question.threshold, lexical=query.embedding is None)
+        eligible = np.flatnonzero(allowed)
+        if len(eligible) > limit:
+            eligible = eligible[np.argpartition(-scored.score[eligible], limit - 1)[:limit]]
+        return {
+            candidates.ids[int(i)]: explained(scored, int(i), candidates.signals.frequency[i], query.terms.stems)
+            for i in eligible
+        }
+
+    def _note(self, principal: Principal, scope: Scope, rendered: Rendered) -> None:
+        best = rendered.items[0].parts.get("similarity") if rendered.items else None
+        event = OperationalEvent(
+            node="context",
+            op="search",
+            status="ok",
+            ts=scope.now,
+            user_id=scope.filters.user_id,
+            thread_id=scope.filters.thread_id,
+            sim=best if isinstance(best, float) else None,
+        )
+        returned = tuple(item.unit.id for item in rendered.items if isinstance(item.unit, Memory))
+        self._accesses.note(Access(principal.tenant, returned, event))
+
+
+def _usage(question: Question, rendered: Rendered, ranked: _Ranked, query: Query | None) -> tuple[Usage, str | None]:
+    """What the answer cost, and its items as a fenced block for a prompt."""
+    prompt = None if question.full else fitted_prompt(rendered.items, question.budget_tokens)
+    threshold_on = None
+    if question.threshold is not None and query is not None:
+        threshold_on = "lexical" if query.embedding is None else "semantic"
+    usage = Usage(
+        tokens=rendered.tokens,
+        budget=question.budget_tokens,
+        truncated=rendered.truncated,
+        candidates=ranked.candidates,
+        prompt_tokens=prompt.tokens if prompt else 0,
+        threshold_on=threshold_on,
+    )
+    return usage, prompt.text if prompt else None
+
+
+def _item(unit: Unit, prior: Prior, policy: Policy, question: Question) -> Item:
+    category = unit.category if isinstance(unit, Memory) else policy.turns_category
+    return item_of(unit, category, prior.score, prior.parts, full=question.full)
+
+
+def _above(scored: Scored, threshold: float | None, *, lexical: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which units reach the threshold by their own similarity, or by the scaled text score without an embedding."""
+    if threshold is None:
+        return np.ones(len(scored.score), dtype=np.bool_)
+    reached: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        scored.lexical_scaled if lexical else scored.similarity
+    ) >= threshold
+    return reached
+
+
+async def _with_related(reader: Reader, scope: Scope, question: Question, rendered: Rendered) -> Rendered:
+    """Add one or two memories that relations link to the found ones, where k and budget leave room."""
+    found = [item.unit.id for item in rendered.items if isinstance(item.unit, Memory)]
+    room = min(MAX_RELATED, question.top_k - len(rendered.items))
+    if not found or room <= 0:
+        return rendered
+    linked: dict[UUID, Item] = {}
+    for via, memory, strength in await reader.related(scope, found, room + len(found)):
+        item = item_of(memory, memory.category, strength, {"relation": strength}, full=question.full, via=via)
+        linked.setdefault(memory.id, item)
+    return fit([*rendered.items, *list(linked.values())[:room]], question.top_k, question.budget_tokens, rendered)

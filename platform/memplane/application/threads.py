@@ -1,0 +1,77 @@
+"""What changed in a thread's memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memplane.application.gateway import clean_id
+from memplane.application.ports import Clock, Policies, Reader, Storage
+from memplane.domain.delta import Change, header
+from memplane.domain.errors import AmbiguousThread
+from memplane.domain.fencing import visible
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.scope import Filters, Scope, read_scope
+
+MAX_CHANGES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A thread's revision, the header that tells what changed since another, and the changes, oldest first."""
+
+    rev: int
+    header: str | None
+    changes: Sequence[Change]
+
+
+class Threads:
+    """Reads of threads."""
+
+    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._clock = clock
+
+    async def delta(
+        self, principal: Principal, thread_id: str, since: int, user_id: str | None = None, agent: str | None = None
+    ) -> Delta:
+        """What changed in a thread since a revision, of the categories that the agent may read.
+
+        A thread that is not there, or not the caller's, has revision 0 and no changes.
+
+        Raises:
+            AmbiguousThread: more than one user of the caller has a thread of this name, and none was named.
+        """
+        principal.require(KeyScope.READ)
+        policy = self._policies.current
+        allowed = policy.allowlist(principal.speak_as(agent)).read
+        scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
+        async with self._storage.reading(principal.tenant) as reader:
+            user = await thread_user(reader, scope, thread_id, scope.filters.user_id)
+            return await thread_delta(reader, scope, user, thread_id, since)
+
+
+async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str | None) -> str | None:
+    """Whose thread it is: the named user, or the only one who has a thread of this name.
+
+    Raises:
+        AmbiguousThread: more than one has.
+    """
+    if named is not None:
+        return named
+    users = await reader.thread_users(scope, thread_id)
+    if len(users) > 1:
+        raise AmbiguousThread("more than one user has a thread of this name: name the user_id", field="user_id")
+    return users[0] if users else None
+
+
+async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread_id: str, since: int | None) -> Delta:
+    """The delta of one user's thread, of memories that the scope's permissions cover, whatever its filters."""
+    if user_id is None:
+        return Delta(0, None, ())
+    rev = await reader.revision(scope, user_id, thread_id)
+    if since is None or since >= rev:
+        return Delta(rev, None, ())
+    whole = scope.narrowed_to_permission()
+    changes = await reader.changes(whole, user_id, thread_id, since, MAX_CHANGES)
+    told = header(since, changes)
+    return Delta(rev, None if told is None else "\n".join(visible(line) for line in told.split("\n")), changes)

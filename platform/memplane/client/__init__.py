@@ -1,0 +1,1 @@
+"""A Python client that speaks the contracts."""

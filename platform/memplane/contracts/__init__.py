@@ -1,0 +1,1 @@
+"""The wire vocabulary shared by HTTP, MCP and the client."""

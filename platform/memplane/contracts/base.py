@@ -1,0 +1,45 @@
+"""What every message has in common."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+
+class Message(BaseModel):
+    """A message; an unknown field is an error, so that a typing mistake is not silently ignored."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, frozen=True)
+
+
+def _in_range(value: datetime) -> datetime:
+    if not 1 <= value.year <= 9998:
+        raise ValueError("the year must be 1 to 9998")
+    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+Time = Annotated[datetime, AfterValidator(_in_range)]
+"""RFC 3339; a time without a zone is UTC."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+"""A caller's own name for a user, thread, agent, run, actor or record."""
+
+Category = Annotated[str, StringConstraints(min_length=1, max_length=63)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+Importance = Annotated[int, Field(ge=1, le=5, strict=True)]
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 problem details."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+
+    type: str = "about:blank"
+    title: str
+    """The kind of problem, for people."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """What was wrong, where, and what to do."""
+    code: str
+    """Stable name of the problem, for programs."""

@@ -1,0 +1,278 @@
+"""Memories, turns, threads and histories."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, JsonValue
+
+from memplane.contracts.base import Category, Importance, Message, Name, Text, Time
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.history import HistoryEvent
+from memplane.domain.memory import (
+    Layer,
+    MemoryType,
+    Role,
+    Source,
+    State,
+    TrustState,
+    Visibility,
+)
+from memplane.domain.policy import Trust
+
+Texts = Annotated[list[Text], Field(max_length=200)]
+Labels = Annotated[list[Name], Field(max_length=200)]
+Attributes = Annotated[dict[str, JsonValue], Field(max_length=100)]
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class NewMemoryRequest(Message):
+    """A memory to store. Trust and source are assigned by the server."""
+
+    user_id: Name
+    """The person that it is about."""
+    category: Category
+    content: Text
+    """One or two sentences that stand by themselves, in the third person."""
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+    type: MemoryType = MemoryType.SEMANTIC
+    visibility: Visibility | None = None
+    min_trust: Trust | None = None
+    """The least trust level that may read it, beside its visibility."""
+    title: Text | None = None
+    narrative: Text | None = None
+    facts: Texts = []
+    steps: Texts = []
+    tags: Labels = []
+    related_files: Texts = []
+    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    actor_id: Name | None = None
+    role: Role | None = None
+    thread_id: Name | None = None
+    external_id: Name | None = None
+    """The caller's own name for it, unique per user: the same one again is the same record."""
+    importance: Importance = 3
+    pinned: bool = False
+    confidence: Unit = 1.0
+    source_ids: Annotated[list[UUID], Field(max_length=100)] = []
+    """Turns and memories that it was derived from."""
+    event_time: Time | None = None
+    valid_from: Time | None = None
+    valid_until: Time | None = None
+    expires_at: Time | None = None
+    attributes: Attributes = {}
+
+
+class MemoryChange(Message):
+    """Fields of a memory to change; a field that is not named stays."""
+
+    content: Text | None = None
+    category: Category | None = None
+    title: Text | None = None
+    narrative: Text | None = None
+    facts: Texts | None = None
+    steps: Texts | None = None
+    tags: Labels | None = None
+    related_files: Texts | None = None
+    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    importance: Importance | None = None
+    pinned: bool | None = None
+    confidence: Unit | None = None
+    event_time: Time | None = None
+    valid_from: Time | None = None
+    valid_until: Time | None = None
+    expires_at: Time | None = None
+    attributes: Attributes | None = None
+
+
+class WriteOutcome(Message):
+    """What a write did."""
+
+    outcome: Literal["created", "updated", "duplicate", "deleted", "unchanged"]
+    id: UUID
+    version: int
+    rev: int | None = None
+    """The thread's revision, for a memory with a thread."""
+    external_id: str | None = None
+
+
+class MemoryRecord(Message):
+    """A memory as stored."""
+
+    id: UUID
+    user_id: str
+    category: str
+    type: MemoryType
+    visibility: Visibility
+    content: str
+    title: str | None
+    narrative: str | None
+    facts: list[str]
+    steps: list[str]
+    tags: list[str]
+    related_files: list[str]
+    lang: str | None
+    agent_id: str | None
+    run_id: str | None
+    actor_id: str | None
+    role: Role | None
+    thread_id: str | None
+    external_id: str | None
+    importance: int
+    pinned: bool
+    confidence: float
+    trust_state: TrustState
+    min_trust: Trust | None
+    source: Source
+    source_ids: list[UUID]
+    event_time: datetime | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    recorded_at: datetime
+    updated_at: datetime
+    superseded_at: datetime | None
+    superseded_by: UUID | None
+    expires_at: datetime | None
+    last_accessed: datetime | None
+    state: State
+    layer: Layer
+    mention_count: int
+    access_count: int
+    reinforcement: int
+    version: int
+    attributes: dict[str, JsonValue]
+
+
+class MemoryList(Message):
+    """A page of memories, newest first."""
+
+    items: list[MemoryRecord]
+    next: str | None
+    """Cursor of the next page."""
+
+
+class NewTurnRequest(Message):
+    """A message of a conversation."""
+
+    user_id: Name
+    thread_id: Name
+    role: Role
+    text: Text
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+    actor_id: Name | None = None
+    """Who spoke, when the role does not say it."""
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    event_time: Time | None = None
+    external_id: Name | None = None
+    """The caller's own name for it, unique per thread: the same one again is the same record."""
+    auto_extract: bool = True
+    """Whether facts may be drawn from it."""
+
+
+class TurnBatchRequest(Message):
+    """Up to 1 000 turns, stored all or none."""
+
+    turns: Annotated[list[NewTurnRequest], Field(min_length=1, max_length=1_000)]
+
+
+class Extracted(Message):
+    """A memory drawn from a turn."""
+
+    id: UUID
+    content: str
+    category: str
+    action: str
+
+
+class TurnOutcome(Message):
+    """Where a turn stands."""
+
+    outcome: Literal["created", "duplicate"]
+    turn_id: UUID
+    seq: int
+    rev: int
+    extracted: list[Extracted] = []
+    external_id: str | None = None
+
+
+class TurnBatchOutcome(Message):
+    """Where each turn stands, in the order sent."""
+
+    items: list[TurnOutcome]
+
+
+class TurnRecord(Message):
+    """A turn as stored."""
+
+    id: UUID
+    user_id: str
+    thread_id: str
+    seq: int
+    rev: int
+    role: Role
+    text: str
+    actor_id: str | None
+    agent_id: str | None
+    run_id: str | None
+    event_time: datetime | None
+    recorded_at: datetime
+    external_id: str | None
+
+
+class ChangeRecord(Message):
+    """One change of a thread's memory."""
+
+    rev: int
+    event: ChangeEvent
+    memory_id: UUID
+    category: str
+    summary: str
+    importance: int
+    ts: datetime
+
+
+class ThreadDelta(Message):
+    """What changed in a thread's memory since a revision."""
+
+    rev: int
+    header: str | None
+    """At most three lines of changes; absent when nothing changed."""
+    changes: list[ChangeRecord]
+    """Oldest first; at most the last 500."""
+
+
+class HistoryRecord(Message):
+    """One entry of a memory's history."""
+
+    id: UUID
+    memory_id: UUID
+    event: HistoryEvent
+    old_ref: str | None
+    """The text before."""
+    new_ref: str | None
+    """The text after."""
+    actor: str
+    meta: dict[str, JsonValue]
+    policy_hash: str
+    ts: datetime
+
+
+class HistoryList(Message):
+    """A page of a memory's history, newest first."""
+
+    items: list[HistoryRecord]
+    next: str | None
+    """Cursor of the next page."""
+
+
+class Health(Message):
+    """Whether the server works."""
+
+    status: Literal["ok", "unavailable"]
+    version: str
+    policy: str | None = None

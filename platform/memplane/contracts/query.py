@@ -1,0 +1,146 @@
+"""`memory.query`."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+
+from memplane.contracts.base import Category, Importance, Message, Name, Time
+from memplane.contracts.memories import MemoryRecord, TurnRecord
+from memplane.domain.memory import MemoryType, Role
+
+_DAY = len("2025-07-01")
+
+
+def _day_or_time(value: object) -> object:
+    """A bare day means its first moment, UTC."""
+    return f"{value}T00:00:00Z" if isinstance(value, str) and len(value) == _DAY else value
+
+
+DayOrTime = Annotated[Time, BeforeValidator(_day_or_time)]
+
+
+class QueryFilters(Message):
+    """Conditions that narrow a read; each is optional, and none can widen it."""
+
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    actor_id: Name | None = None
+    role: Role | None = None
+    thread_id: Name | None = None
+    type: MemoryType | None = None
+    tags: Annotated[list[Name], Field(max_length=50)] = []
+    """Every one of them must be present."""
+    entity: Name | None = None
+    """Name or alias of an entity that the memory mentions."""
+    pinned: bool | None = None
+    importance_min: Importance | None = None
+    importance_max: Importance | None = None
+    updated_after: DayOrTime | None = None
+    """Inclusive; a day or a time."""
+    updated_before: DayOrTime | None = None
+    """Exclusive; a day or a time."""
+
+
+class QueryRequest(Message):
+    """A question to the memory."""
+
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+    query: Annotated[str, Field(max_length=8_000)] | None = None
+    """What is looked for; without it the newest are answered."""
+    categories: Annotated[list[Category], Field(max_length=100)] | None = None
+    """The only categories; without it all that the agent reads by default."""
+    filters: QueryFilters = QueryFilters()
+    top_k: Annotated[int, Field(ge=1, le=200, strict=True)] = 10
+    """The most items, related ones included."""
+    return_: Annotated[Literal["bullets", "full"], Field(alias="return")] = "bullets"
+    budget_tokens: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 4096
+    """The most tokens that the items may take together."""
+    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    """Items whose semantic similarity is below it are left out."""
+    since_rev: Annotated[int, Field(ge=0, le=2**53, strict=True)] | None = None
+    """Tell what changed in `thread_id` after this revision."""
+    thread_id: Name | None = None
+    """The thread whose changes are told; it does not narrow the search."""
+    ranking: Name | None = None
+    """A profile of ranking.yaml."""
+    related: bool = True
+    """Add one or two memories that relations link to the found ones."""
+    explain: bool = False
+    """Say how each score came about."""
+
+
+class Explanation(Message):
+    """How a score came about."""
+
+    signals: dict[str, float]
+    """The raw and scaled signals of this item."""
+    weights: dict[str, float]
+    """What each signal was multiplied with."""
+    matched: list[str]
+    """Word stems of the question that the item holds."""
+    rules: list[str]
+    """The policy rules by which the caller may see it."""
+
+
+class QueryItem(Message):
+    """One result."""
+
+    id: UUID
+    category: str
+    type: MemoryType
+    text: str
+    """One line: `[category] …`."""
+    score: float
+    external_id: str | None = None
+    thread_id: str | None = None
+    event_time: datetime | None = None
+    via: UUID | None = None
+    """The item whose relation brought this one."""
+    memory: MemoryRecord | None = None
+    """The whole record, with `return: full`, for a memory."""
+    turn: TurnRecord | None = None
+    """The whole record, with `return: full`, for a turn."""
+    score_parts: dict[str, float] | None = None
+    """The parts of the score, with `return: full`."""
+    explain: Explanation | None = None
+
+
+class DeltaHeader(Message):
+    """What changed in a thread."""
+
+    rev: int
+    header: str | None
+    """At most three lines of changes; absent when nothing changed."""
+
+
+class QueryUsage(Message):
+    """What the answer cost."""
+
+    tokens: int
+    budget: int
+    truncated: bool
+    """Whether something was left out because it did not fit the budget."""
+    candidates: int
+    """How many memories and turns were in scope."""
+    prompt_tokens: int
+    """Tokens of `prompt`."""
+    counter: str
+    """How tokens were counted."""
+    threshold_on: Literal["semantic", "lexical"] | None = None
+    """Which signal the threshold was applied to."""
+
+
+class QueryAnswer(Message):
+    """The answer to a question."""
+
+    items: list[QueryItem]
+    prompt: str | None
+    """The items fenced as data, ready for a prompt and within the budget; only with `return: bullets`."""
+    delta: DeltaHeader | None
+    usage: QueryUsage
+    policy: str
+    """Hash of the policy in force."""

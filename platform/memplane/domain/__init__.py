@@ -1,0 +1,1 @@
+"""Pure rules: what a memory is, who may see it, how it is written, ranked and told."""

@@ -1,0 +1,88 @@
+"""The delta header: what changed in a thread's memory since a revision, in at most three lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+MAX_BULLETS = 3
+MAX_TITLE_CHARS = 120
+
+
+class ChangeEvent(StrEnum):
+    """What happened to a memory, as a thread sees it. ``turn`` marks a revision taken by a turn; headers leave it out."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    MERGED = "merged"
+    DELETED = "deleted"
+    SOFT_DELETED = "soft_deleted"
+    RESTORED = "restored"
+    SUPERSEDED = "superseded"
+    TURN = "turn"
+
+
+_MARKS = {
+    ChangeEvent.CREATED: "+created",
+    ChangeEvent.UPDATED: "↑updated",
+    ChangeEvent.MERGED: "↔merged",
+    ChangeEvent.DELETED: "−deleted",  # noqa: RUF001 - the header's own sign
+    ChangeEvent.SOFT_DELETED: "~soft_deleted",
+    ChangeEvent.RESTORED: "⟲restored",
+    ChangeEvent.SUPERSEDED: "↷superseded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of a thread's change log, with what a header needs of the memory."""
+
+    rev: int
+    event: ChangeEvent
+    memory_id: UUID
+    category: str
+    summary: str
+    importance: int
+    ts: datetime
+
+
+def header(since: int, changes: Sequence[Change]) -> str | None:
+    """The header for the changes after revision ``since``, or none when nothing changed.
+
+    The latest change of each memory counts; the most important come first, then the newest. A memory that was created
+    and deleted in between is left out.
+    """
+    latest: dict[UUID, Change] = {}
+    created: set[UUID] = set()
+    for change in sorted(changes, key=lambda c: c.rev):
+        if change.event is ChangeEvent.TURN:
+            continue
+        if change.event is ChangeEvent.CREATED:
+            created.add(change.memory_id)
+        elif change.memory_id in created and change.event is ChangeEvent.UPDATED:
+            change = _as_created(change)  # noqa: PLW2901 - new to the reader, though already edited
+        latest[change.memory_id] = change
+    gone = {ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED}
+    told = [c for c in latest.values() if not (c.event in gone and c.memory_id in created)]
+    if not told:
+        return None
+    told.sort(key=lambda c: (-c.importance, -c.rev))
+    lines = [f"Memory updates since rev {since}:", *(_bullet(change) for change in told[:MAX_BULLETS])]
+    if len(told) > MAX_BULLETS:
+        lines.append(f"and {len(told) - MAX_BULLETS} more")
+    return "\n".join(lines)
+
+
+def _as_created(change: Change) -> Change:
+    return Change(
+        change.rev, ChangeEvent.CREATED, change.memory_id, change.category, change.summary, change.importance, change.ts
+    )
+
+
+def _bullet(change: Change) -> str:
+    label = change.category.replace("_", " ").capitalize()
+    summary = " ".join(change.summary.split())
+    if len(summary) > MAX_TITLE_CHARS:
+        summary = summary[: MAX_TITLE_CHARS - 1].rstrip() + "…"
+    return f"- {_MARKS[change.event]}: [{label}] {summary} (imp={change.importance})"

@@ -1,0 +1,165 @@
+"""The one error tree. Each error has a stable ``code``; entrypoints map codes to their own status."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class MemplaneError(Exception):
+    """Base of every error that Memplane raises on purpose.
+
+    Attributes:
+        code: stable machine-readable name, part of the public contract.
+        detail: what was wrong, where, and what to do, for a person.
+        extra: further members of the answer (names, limits); never secrets or foreign data.
+    """
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, detail: str, **extra: object) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.extra: Mapping[str, object] = extra
+
+
+class Invalid(MemplaneError):
+    """The request cannot be understood or accepted as it is."""
+
+    code = "invalid_request"
+
+
+class InvalidText(Invalid):
+    """Text holds something that cannot be stored (NUL, lone surrogate) or is empty."""
+
+    code = "invalid_text"
+
+
+class WritingConstraintViolated(Invalid):
+    """A memory's text breaks the writing rules of its type."""
+
+    code = "writing_constraint"
+
+
+class UnknownCategory(Invalid):
+    """A category that the policy does not know."""
+
+    code = "unknown_category"
+
+
+class UnknownRanking(Invalid):
+    """A ranking profile that the policy does not know."""
+
+    code = "unknown_ranking"
+
+
+class AmbiguousThread(Invalid):
+    """A thread id that more than one of the caller's users has; the user must be named."""
+
+    code = "user_required"
+
+
+class LimitExceeded(Invalid):
+    """More than the stated limit was asked for or sent."""
+
+    code = "limit_exceeded"
+
+
+class Unauthenticated(MemplaneError):
+    """No credentials, or credentials that do not hold."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(MemplaneError):
+    """The principal may not do this."""
+
+    code = "forbidden"
+
+
+class CategoryForbidden(Forbidden):
+    """A requested category is outside the agent's allowlist."""
+
+    code = "category_forbidden"
+
+
+class AgentForbidden(Forbidden):
+    """The key may not speak for the named agent."""
+
+    code = "agent_forbidden"
+
+
+class UserForbidden(Forbidden):
+    """The key may not touch the named user."""
+
+    code = "user_forbidden"
+
+
+class ScopeForbidden(Forbidden):
+    """The key lacks the scope that this operation needs."""
+
+    code = "scope_forbidden"
+
+
+class VisibilityForbidden(Forbidden):
+    """The principal's trust does not reach the named visibility."""
+
+    code = "visibility_forbidden"
+
+
+class NotFound(MemplaneError):
+    """Absent, or not the caller's: the two give the same answer."""
+
+    code = "not_found"
+
+
+class Conflict(MemplaneError):
+    """The state of the record does not allow this."""
+
+    code = "conflict"
+
+
+class VersionConflict(Conflict):
+    """The record changed since the version that the caller holds."""
+
+    code = "version_conflict"
+
+
+class PolicyError(MemplaneError):
+    """A policy file is wrong; the detail names file, line and key."""
+
+    code = "policy_invalid"
+
+
+class SettingsError(MemplaneError):
+    """The operator's settings are wrong or incomplete."""
+
+    code = "settings_invalid"
+
+
+class StorageError(MemplaneError):
+    """The database refused or failed."""
+
+    code = "storage_error"
+
+
+class StorageUnavailable(StorageError):
+    """The database cannot be reached, or has no free connection in time; trying again may help."""
+
+    code = "unavailable"
+
+
+class SchemaMismatch(StorageError):
+    """The code does not fit the schema that it found."""
+
+    code = "schema_mismatch"
+
+
+class UnsafeRole(StorageError):
+    """The database role could bypass row-level security."""
+
+    code = "unsafe_role"
+
+
+class EmbeddedPostgresError(StorageError):
+    """The embedded PostgreSQL could not be prepared, started or reached."""
+
+    code = "embedded_postgres"

@@ -1,0 +1,302 @@
+"""What the policy files say, as frozen values: who may see what, how text is written, how results are ranked."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memplane.domain.errors import (
+    CategoryForbidden,
+    Invalid,
+    UnknownCategory,
+    UnknownRanking,
+    VisibilityForbidden,
+)
+from memplane.domain.memory import MemoryType, Visibility
+
+
+class ContextMode(StrEnum):
+    """How a category takes part in the context that is given to an agent before it speaks."""
+
+    ALL = "all"
+    RAG = "rag"
+    NONE = "none"
+
+
+class Trust(StrEnum):
+    """How far a principal is trusted, most first."""
+
+    FULL = "full"
+    INNER = "inner"
+    FAMILIAR = "familiar"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """One category of memories: the unit of permission.
+
+    Attributes:
+        name: lower-case name.
+        context: whether all of it, what fits the message, or none of it goes into the context.
+        rag_length: the most items it gives to a context, for ``rag``.
+        sensitive_fields: profile fields in it that need consent.
+        system: shipped with the product, as opposed to the operator's own.
+    """
+
+    name: str
+    context: ContextMode
+    rag_length: int | None = None
+    sensitive_fields: tuple[str, ...] = ()
+    system: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Allowlist:
+    """What one agent may do.
+
+    Attributes:
+        read: categories that it may read, in the order of the file.
+        write: categories that it may write.
+        trust: the level that the agent's shipped key carries.
+    """
+
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    trust: Trust = Trust.FULL
+
+
+@dataclass(frozen=True, slots=True)
+class TrustLevel:
+    """What a trust level may see, and where its writes go unless said; ``None`` means that it cannot write."""
+
+    sees: frozenset[Visibility]
+    default_write: Visibility | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWriting:
+    """The writing rules of one memory type.
+
+    Attributes:
+        max_chars: the longest content, in characters; the rest goes to the narrative.
+        max_sentences: the most sentences in the content.
+        refuse_pronoun_subjects: whether a sentence may begin with a pronoun as its subject.
+        numbered_steps: whether the content is a list of numbered steps.
+    """
+
+    max_chars: int
+    max_sentences: int
+    refuse_pronoun_subjects: bool = False
+    numbered_steps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WritingRules:
+    """Limits and format rules of text.
+
+    Attributes:
+        types: rules by memory type; a type that is absent has only the general limits.
+        pronouns: words that may not be a sentence's subject, lower case.
+        max_text_chars: the longest text of any field, and of a turn.
+        max_title_chars: the longest title.
+        max_list_items: the most facts, steps, tags or files in one memory.
+    """
+
+    types: Mapping[MemoryType, TypeWriting]
+    pronouns: frozenset[str]
+    max_text_chars: int
+    max_title_chars: int
+    max_list_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """Parameters of contextual BM25.
+
+    Attributes:
+        k1: saturation of term frequency.
+        b: how much length counts, 0 to 1.
+        before: weights of the words of the units 1, 2, … places earlier in the thread.
+        after: weights of the words of the units 1, 2, … places later.
+    """
+
+    k1: float = 1.2
+    b: float = 0.5
+    before: tuple[float, ...] = (0.6, 0.4, 0.3)
+    after: tuple[float, ...] = (0.5, 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionWeights:
+    """Weights of the signals in the calibrated fusion; every signal is scaled to 0…1 first where its range is open.
+
+    Attributes:
+        lexical: contextual BM25, min-max scaled over the scope.
+        semantic: cosine of the unit itself.
+        semantic_context: cosine averaged over the unit and its neighbours.
+        actor: the query names the unit's actor.
+        recency: 1/(1 + days since the unit was written or happened).
+        importance: (importance - 1)/4.
+        pinned: the unit is pinned.
+        insight: factor applied to the score of units of type ``insight``.
+    """
+
+    lexical: float
+    semantic: float
+    semantic_context: float
+    actor: float
+    recency: float = 0.0
+    importance: float = 0.0
+    pinned: float = 0.0
+    insight: float = 1.0
+
+
+class RankingMethod(StrEnum):
+    """How a profile turns signals into one score."""
+
+    CALIBRATED = "calibrated"
+    RRF = "rrf"
+    LEXICAL = "lexical"
+    SEMANTIC = "semantic"
+
+
+@dataclass(frozen=True, slots=True)
+class RankingProfile:
+    """One named way to rank.
+
+    Attributes:
+        name: the name that a request uses.
+        method: the formula.
+        bm25: parameters of the lexical signal.
+        weights: by embedding model name; ``*`` serves models that are not named. Only for ``calibrated``.
+        rrf_k: the constant of reciprocal rank fusion.
+    """
+
+    name: str
+    method: RankingMethod
+    bm25: Bm25
+    weights: Mapping[str, FusionWeights]
+    rrf_k: int = 60
+
+    def weights_for(self, model: str) -> FusionWeights:
+        """The weights measured for an embedding model, or the general ones."""
+        return self.weights.get(model) or self.weights["*"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The whole policy, immutable; ``digest`` names exactly this content.
+
+    Attributes:
+        categories: by name, in the order of the file.
+        allowlists: by agent.
+        trust: by level.
+        turns_category: the category of conversation turns.
+        writing: text rules.
+        rankings: ranking profiles by name; ``default`` is always there.
+        digest: ``sha256:`` and the hash of the files' content.
+    """
+
+    categories: Mapping[str, Category]
+    allowlists: Mapping[str, Allowlist]
+    trust: Mapping[Trust, TrustLevel]
+    turns_category: str
+    writing: WritingRules
+    rankings: Mapping[str, RankingProfile]
+    digest: str
+
+    def allowlist(self, agent: str) -> Allowlist:
+        """The agent's allowlist; an agent that the policy does not know has an empty one."""
+        return self.allowlists.get(agent, Allowlist(read=(), write=()))
+
+    def readable(self, agent: str, requested: Iterable[str] | None) -> tuple[str, ...]:
+        """The categories that a read by ``agent`` covers.
+
+        Args:
+            agent: whose allowlist counts.
+            requested: the categories named in the request; ``None`` or empty for the agent's own.
+
+        Returns:
+            The requested ones, or, when none are, the allowlist less the categories with ``context: none``.
+
+        Raises:
+            CategoryForbidden: one or more are outside the allowlist; all of those are named. A category that the
+                policy does not have is forbidden in the same way, so the answer tells nothing of the policy.
+        """
+        allowed = self.allowlist(agent).read
+        wanted = tuple(dict.fromkeys(requested or ()))
+        if not wanted:
+            return tuple(name for name in allowed if self.categories[name].context is not ContextMode.NONE)
+        self._refuse_outside(agent, wanted, allowed, "read")
+        return wanted
+
+    def check_write(self, agent: str, category: str) -> None:
+        """Refuse a write by ``agent`` to a category outside its write allowlist.
+
+        Raises:
+            CategoryForbidden: the category is not in the allowlist.
+        """
+        self._refuse_outside(agent, (category,), self.allowlist(agent).write, "write")
+
+    def _refuse_outside(self, agent: str, wanted: tuple[str, ...], allowed: tuple[str, ...], verb: str) -> None:
+        refused = [name for name in wanted if name not in allowed]
+        if refused:
+            raise CategoryForbidden(
+                f"agent '{agent}' may not {verb} {', '.join(refused)}; it may {verb} {', '.join(allowed) or 'nothing'}",
+                categories=refused,
+                agent=agent,
+            )
+
+    def visible(self, trust: Trust) -> frozenset[Visibility]:
+        """The visibilities that a trust level may see."""
+        return self.trust[trust].sees
+
+    def write_visibility(self, trust: Trust, requested: Visibility | None) -> Visibility:
+        """Where a write goes.
+
+        Raises:
+            VisibilityForbidden: the level cannot write, or cannot see the requested visibility.
+        """
+        level = self.trust[trust]
+        if level.default_write is None:
+            raise VisibilityForbidden(f"trust level '{trust}' cannot write", trust=trust.value)
+        if requested is None:
+            return level.default_write
+        if requested not in level.sees:
+            raise VisibilityForbidden(f"trust level '{trust}' cannot write visibility '{requested}'", trust=trust.value)
+        return requested
+
+    def category(self, name: str) -> Category:
+        """The category of that name.
+
+        Raises:
+            UnknownCategory: the policy has none such.
+        """
+        try:
+            return self.categories[name]
+        except KeyError:
+            raise UnknownCategory(f"the policy has no category '{name}'", category=name) from None
+
+    def ranking(self, name: str | None) -> RankingProfile:
+        """The ranking profile of that name, or the default one.
+
+        Raises:
+            UnknownRanking: the policy has none such.
+        """
+        profile = self.rankings.get(name or "default")
+        if profile is None:
+            raise UnknownRanking(
+                f"there is no ranking profile '{name}'; there are {', '.join(self.rankings)}", ranking=name
+            )
+        return profile
+
+    def trust_of(self, name: str) -> Trust:
+        """The trust level of that name.
+
+        Raises:
+            Invalid: there is none such.
+        """
+        try:
+            return Trust(name)
+        except ValueError:
+            raise Invalid(f"there is no trust level '{name}'; there are {', '.join(Trust)}") from None

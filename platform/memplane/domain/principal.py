@@ -1,0 +1,80 @@
+"""Who is calling, as authenticated, and what that allows."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memplane.domain.errors import AgentForbidden, ScopeForbidden, UserForbidden
+from memplane.domain.policy import Trust
+
+
+class KeyScope(StrEnum):
+    """What a key may be used for."""
+
+    READ = "memory:read"
+    WRITE = "memory:write"
+    CHECKPOINT = "checkpoint"
+    CONSENT = "consent:review"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The authenticated caller.
+
+    Attributes:
+        tenant: the isolation boundary.
+        agent: the agent that the key speaks for, or none for a pure operator key.
+        act_for: further agents that it may speak for; ``*`` for all.
+        users: the users it may touch; ``None`` for every user of the tenant.
+        trust: its trust level.
+        scopes: what it may be used for.
+        key_id: which key, for audit.
+    """
+
+    tenant: str
+    agent: str | None
+    trust: Trust
+    scopes: frozenset[KeyScope]
+    key_id: str
+    act_for: frozenset[str] = field(default_factory=frozenset)
+    users: frozenset[str] | None = None
+
+    def require(self, scope: KeyScope) -> None:
+        """Refuse a call that the key's scopes do not cover.
+
+        Raises:
+            ScopeForbidden: the scope is missing.
+        """
+        if scope not in self.scopes:
+            raise ScopeForbidden(f"this key lacks the scope '{scope}'", scope=scope.value)
+
+    def speak_as(self, agent: str | None) -> str:
+        """The agent whose allowlist counts for this call.
+
+        Args:
+            agent: the agent named in the request, or none.
+
+        Raises:
+            AgentForbidden: the key may not speak for that agent, or none is named and the key has none.
+        """
+        chosen = agent or self.agent
+        if chosen is None:
+            raise AgentForbidden("this key belongs to no agent: name the agent to act for")
+        if chosen != self.agent and chosen not in self.act_for and "*" not in self.act_for:
+            raise AgentForbidden(f"this key may not act for agent '{chosen}'", agent=chosen)
+        return chosen
+
+    def touch(self, user_id: str) -> str:
+        """The user, when the key may touch it.
+
+        Raises:
+            UserForbidden: it may not.
+        """
+        if self.users is not None and user_id not in self.users:
+            raise UserForbidden("this key may not touch that user")
+        return user_id
+
+    @property
+    def actor(self) -> str:
+        """How history names the caller."""
+        return f"agent:{self.agent}" if self.agent else f"key:{self.key_id}"

@@ -1,0 +1,109 @@
+"""What a read may touch: the permission scope, and the filters that narrow it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from memplane.domain.memory import (
+    RETRIEVABLE_TRUST,
+    MemoryType,
+    Role,
+    State,
+    TrustState,
+    Visibility,
+)
+from memplane.domain.policy import Policy
+from memplane.domain.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Optional conditions of a request; each can only narrow.
+
+    ``importance`` bounds are inclusive; ``updated_after`` is inclusive and ``updated_before`` exclusive; every tag
+    must be present.
+    """
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    actor_id: str | None = None
+    role: Role | None = None
+    thread_id: str | None = None
+    type: MemoryType | None = None
+    tags: tuple[str, ...] = ()
+    entity: str | None = None
+    pinned: bool | None = None
+    importance_min: int | None = None
+    importance_max: int | None = None
+    updated_after: datetime | None = None
+    updated_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The scope predicate of a read, as values: every query of memories and turns is built on it.
+
+    Attributes:
+        tenant: the only tenant.
+        categories: the only categories.
+        visibilities: the only stores.
+        trust_levels: values of ``min_trust`` that the reader satisfies (rows without one are open to all).
+        users: the only users, or ``None`` for all of the tenant.
+        states: lifecycle states.
+        trust_states: epistemic states.
+        now: rows that expired before it are gone.
+        turns: whether conversation turns are in scope.
+        filters: what the request narrows further.
+    """
+
+    tenant: str
+    categories: tuple[str, ...]
+    visibilities: frozenset[Visibility]
+    trust_levels: tuple[str, ...]
+    users: frozenset[str] | None
+    now: datetime
+    turns: bool
+    states: tuple[State, ...] = (State.ACTIVE,)
+    trust_states: tuple[TrustState, ...] = RETRIEVABLE_TRUST
+    filters: Filters = field(default_factory=Filters)
+
+    def narrowed_to_permission(self) -> "Scope":
+        """The same permissions, without the request's filters."""
+        return replace(self, filters=Filters())
+
+
+_TRUST_ORDER: Mapping[str, tuple[str, ...]] = {
+    "full": ("full", "inner", "familiar", "public"),
+    "inner": ("inner", "familiar", "public"),
+    "familiar": ("familiar", "public"),
+    "public": ("public",),
+}
+
+
+def read_scope(
+    principal: Principal,
+    policy: Policy,
+    categories: tuple[str, ...],
+    now: datetime,
+    filters: Filters | None = None,
+) -> Scope:
+    """The scope of a read by a principal over categories that the policy has already allowed.
+
+    Raises:
+        UserForbidden: the filters name a user that the principal may not touch.
+    """
+    chosen = filters or Filters()
+    if chosen.user_id is not None:
+        principal.touch(chosen.user_id)
+    visible = policy.visible(principal.trust)
+    return Scope(
+        tenant=principal.tenant,
+        categories=categories,
+        visibilities=visible,
+        trust_levels=_TRUST_ORDER[principal.trust],
+        users=principal.users,
+        now=now,
+        turns=policy.turns_category in categories,
+        filters=chosen,
+    )

@@ -1,0 +1,122 @@
+"""Writing constraints: what a memory's text must look like, by type."""
+
+import re
+from dataclasses import replace
+
+from memplane.domain.errors import LimitExceeded, WritingConstraintViolated
+from memplane.domain.memory import MemoryText, MemoryType
+from memplane.domain.policy import TypeWriting, WritingRules
+from memplane.domain.text import normalise
+
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|no|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$", re.I
+)
+_BOUNDARY = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+|\n+")
+_FIRST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s*")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, trimmed; common abbreviations and single initials do not end one."""
+    found: list[str] = []
+    start = 0
+    for boundary in _BOUNDARY.finditer(text):
+        piece = text[start : boundary.start()]
+        if "\n" not in boundary.group() and _ABBREVIATION.search(piece.rstrip("\"'”’)] ")):
+            continue
+        found.append((piece + boundary.group()).strip())
+        start = boundary.end()
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def constrain(text: MemoryText, kind: MemoryType, rules: WritingRules) -> MemoryText:
+    """Text as the rules of its type want it: normalised, within limits, the surplus moved to the narrative.
+
+    Raises:
+        InvalidText: a part is empty or cannot be stored.
+        LimitExceeded: a part is longer than any memory may be, or a list has too many items.
+        WritingConstraintViolated: a sentence has a pronoun as its subject, or steps are missing.
+    """
+    clean = _normalised(text, rules)
+    rule = rules.types.get(kind)
+    if rule is None:
+        return clean
+    if rule.numbered_steps:
+        return _with_steps(clean, rule)
+    if rule.refuse_pronoun_subjects:
+        _refuse_pronouns(clean.content, rules.pronouns)
+    return _trimmed(clean, rule)
+
+
+def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
+    def one(value: str | None, field: str, limit: int = rules.max_text_chars) -> str | None:
+        if value is None or (field != "content" and not value.strip()):
+            return None
+        if len(value) > limit:
+            raise LimitExceeded(f"{field}: {len(value)} characters, at most {limit}", field=field, limit=limit)
+        return normalise(value, field)
+
+    def several(values: tuple[str, ...], field: str) -> tuple[str, ...]:
+        if len(values) > rules.max_list_items:
+            raise LimitExceeded(f"{field}: {len(values)} items, at most {rules.max_list_items}", field=field)
+        named = ((one(value, f"{field}[{i}]")) for i, value in enumerate(values))
+        return tuple(value for value in named if value is not None)
+
+    return replace(
+        text,
+        content=one(text.content, "content") or "",
+        title=one(text.title, "title", rules.max_title_chars),
+        narrative=one(text.narrative, "narrative"),
+        facts=several(text.facts, "facts"),
+        steps=several(text.steps, "steps"),
+        tags=tuple(dict.fromkeys(tag.casefold() for tag in several(text.tags, "tags"))),
+        related_files=several(text.related_files, "related_files"),
+    )
+
+
+def _refuse_pronouns(content: str, pronouns: frozenset[str]) -> None:
+    for sentence in sentences(content):
+        first = _FIRST_WORD.search(sentence)
+        if first and first.group().replace("’", "'").lower() in pronouns:
+            raise WritingConstraintViolated(
+                f"content: '{first.group()}' is the subject of a sentence; a memory stands by itself, so name the "
+                f"person or thing (for example 'The user …')",
+                field="content",
+                word=first.group(),
+            )
+
+
+def _trimmed(text: MemoryText, rule: TypeWriting) -> MemoryText:
+    kept: list[str] = []
+    rest = sentences(text.content)
+    while rest and len(kept) < rule.max_sentences and len(" ".join([*kept, rest[0]])) <= rule.max_chars:
+        kept.append(rest.pop(0))
+    if not kept:  # one sentence that is too long: cut at a word, keep the whole in the narrative
+        cut = text.content[: rule.max_chars - 1]
+        head = cut[: cut.rfind(" ")] if " " in cut else cut
+        return replace(text, content=head.rstrip(",;:– -") + "…", narrative=_joined(text.content, text.narrative))
+    if not rest:
+        return text
+    return replace(text, content=" ".join(kept), narrative=_joined(" ".join(rest), text.narrative))
+
+
+def _joined(first: str, second: str | None) -> str:
+    return f"{first}\n{second}" if second else first
+
+
+def _with_steps(text: MemoryText, rule: TypeWriting) -> MemoryText:
+    lines = text.steps or tuple(line for line in text.content.split("\n") if _STEP.match(line))
+    steps = tuple(stripped for line in lines if (stripped := _STEP.sub("", line).strip()))
+    if not steps:
+        raise WritingConstraintViolated(
+            "steps: a procedural memory needs numbered steps, as `steps` or as lines '1. …' in its content",
+            field="steps",
+        )
+    longest = max(len(step) for step in steps)
+    if longest > rule.max_chars:
+        raise LimitExceeded(f"steps: one has {longest} characters, at most {rule.max_chars}", field="steps")
+    heading = [] if text.steps else [line for line in text.content.split("\n") if line and not _STEP.match(line)]
+    numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    title = text.title or (heading[0].rstrip(":")[:200] if heading else None)
+    return replace(text, title=title, content=numbered if not text.steps else text.content, steps=steps)

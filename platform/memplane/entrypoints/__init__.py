@@ -1,0 +1,1 @@
+"""Ways in: HTTP and the command line."""

@@ -1,0 +1,51 @@
+"""The HTTP application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+import memplane
+from memplane.bootstrap import Application
+from memplane.domain.errors import SettingsError
+from memplane.entrypoints.http import health, problems, routes
+from memplane.settings import Settings
+
+
+def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
+    """The HTTP face of a wired application, which it opens and closes."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await wired.open()
+        try:
+            yield
+        finally:
+            await wired.close()
+
+    app = FastAPI(
+        title="Memplane",
+        version=memplane.__version__,
+        summary="The memory plane for teams of AI agents.",
+        lifespan=lifespan,
+        redoc_url=None,
+        max_body_size=max_body_bytes,
+    )
+    app.state.memplane = wired
+    problems.install(app)
+    app.include_router(routes.router)
+    app.include_router(health.router)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application on the database that ``MEMPLANE_DATABASE_URL`` names, for any ASGI server.
+
+    Raises:
+        SettingsError: no database is named.
+    """
+    settings = Settings()
+    if settings.database_url is None:
+        raise SettingsError("MEMPLANE_DATABASE_URL is not set; `memplane serve` starts the embedded database by itself")
+    wired = Application(settings, settings.database_url.get_secret_value())
+    return create_app(wired, max_body_bytes=settings.max_body_bytes)

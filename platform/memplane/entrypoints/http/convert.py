@@ -1,0 +1,166 @@
+"""Domain values to wire messages and back."""
+
+from typing import Any, cast
+
+from memplane.application.ingest import NewTurn, StoredTurn
+from memplane.application.recall import Question, Recalled
+from memplane.application.remember import NewMemory, Outcome
+from memplane.application.threads import Delta
+from memplane.contracts.memories import (
+    ChangeRecord,
+    HistoryRecord,
+    MemoryRecord,
+    NewMemoryRequest,
+    NewTurnRequest,
+    ThreadDelta,
+    TurnOutcome,
+    TurnRecord,
+    WriteOutcome,
+)
+from memplane.contracts.query import (
+    DeltaHeader,
+    Explanation,
+    QueryAnswer,
+    QueryItem,
+    QueryRequest,
+    QueryUsage,
+)
+from memplane.domain.delta import Change
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn
+from memplane.domain.rendering import Item
+from memplane.domain.scope import Filters
+from memplane.domain.text import TOKEN_COUNTER
+
+_TEXT = tuple(MemoryText.__slots__)
+
+
+def question_of(request: QueryRequest) -> Question:
+    """A request as a question."""
+    chosen = request.filters
+    filters = Filters(**{name: getattr(chosen, name) for name in Filters.__slots__} | {"tags": tuple(chosen.tags)})
+    return Question(
+        text=request.query,
+        agent=request.agent,
+        categories=tuple(request.categories or ()),
+        filters=filters,
+        top_k=request.top_k,
+        budget_tokens=request.budget_tokens,
+        threshold=request.threshold,
+        ranking=request.ranking,
+        full=request.return_ == "full",
+        related=request.related,
+        explain=request.explain,
+        thread_id=request.thread_id,
+        since_rev=request.since_rev,
+    )
+
+
+def answer_of(recalled: Recalled, question: Question) -> QueryAnswer:
+    """A recall as an answer."""
+    delta = None
+    if recalled.delta is not None:
+        delta = DeltaHeader(rev=recalled.delta.rev, header=recalled.delta.header)
+    usage = QueryUsage(
+        **{name: getattr(recalled.usage, name) for name in recalled.usage.__slots__}, counter=TOKEN_COUNTER
+    )
+    items = [_item(item, recalled, question) for item in recalled.items]
+    return QueryAnswer(items=items, prompt=recalled.prompt, delta=delta, usage=usage, policy=recalled.policy)
+
+
+def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
+    unit = item.unit
+    memory = unit if isinstance(unit, Memory) else None
+    turn = unit if isinstance(unit, Turn) else None
+    signals = {name: float(value) for name, value in item.parts.items() if isinstance(value, int | float)}
+    return QueryItem(
+        id=unit.id,
+        category=item.category,
+        type=memory.type if memory else MemoryType.EPISODIC,
+        text=item.text,
+        score=round(item.score, 6),
+        external_id=unit.external_id,
+        thread_id=unit.thread_id,
+        event_time=unit.event_time,
+        via=item.via,
+        memory=record_of(memory) if memory and question.full else None,
+        turn=turn_record_of(turn) if turn and question.full else None,
+        score_parts=signals if question.full else None,
+        explain=_explanation(item, recalled, signals) if question.explain else None,
+    )
+
+
+def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:
+    rules = [
+        f"agent '{recalled.agent}' may read category '{item.category}'",
+        f"visibility '{item.unit.visibility if isinstance(item.unit, Memory) else 'private'}' is seen by this key's trust",
+    ]
+    matched = item.parts.get("matched")
+    stems = [str(stem) for stem in matched] if isinstance(matched, list) else []
+    return Explanation(signals=signals, weights=dict(recalled.weights), matched=stems, rules=rules)
+
+
+def new_memory_of(request: NewMemoryRequest) -> NewMemory:
+    """A request as a new memory."""
+    given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields}
+    text = {name: given.pop(name) for name in _TEXT}
+    given.pop("agent")
+    lists = {name: tuple(value) if isinstance(value, list) else value for name, value in text.items()}
+    given["source_ids"] = tuple(given["source_ids"])
+    return NewMemory(text=MemoryText(**lists), **given)
+
+
+def new_turn_of(request: NewTurnRequest) -> NewTurn:
+    """A request as a new turn."""
+    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__})
+
+
+def record_of(memory: Memory) -> MemoryRecord:
+    """A memory as a record."""
+    values: dict[str, Any] = {
+        name: getattr(memory.text if name in _TEXT else memory, name) for name in MemoryRecord.model_fields
+    }
+    return MemoryRecord(**values)
+
+
+def turn_record_of(turn: Turn) -> TurnRecord:
+    """A turn as a record."""
+    return TurnRecord(**{name: getattr(turn, name) for name in TurnRecord.model_fields})
+
+
+def outcome_of(outcome: Outcome) -> WriteOutcome:
+    """A write's outcome."""
+    memory = outcome.memory
+    return WriteOutcome(
+        outcome=cast("Any", outcome.outcome),
+        id=memory.id,
+        version=memory.version,
+        rev=outcome.rev,
+        external_id=memory.external_id,
+    )
+
+
+def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
+    """Where a turn stands."""
+    turn = stored.turn
+    return TurnOutcome(
+        outcome="created" if stored.created else "duplicate",
+        turn_id=turn.id,
+        seq=turn.seq,
+        rev=turn.rev,
+        external_id=turn.external_id,
+    )
+
+
+def delta_of(delta: Delta) -> ThreadDelta:
+    """A thread's delta."""
+    return ThreadDelta(rev=delta.rev, header=delta.header, changes=[_change(change) for change in delta.changes])
+
+
+def _change(change: Change) -> ChangeRecord:
+    return ChangeRecord(**{name: getattr(change, name) for name in Change.__slots__})
+
+
+def history_record_of(entry: HistoryEntry) -> HistoryRecord:
+    """An entry of a history."""
+    return HistoryRecord(**{name: getattr(entry, name) for name in HistoryEntry.__slots__})

@@ -1,0 +1,38 @@
+"""Examples that the OpenAPI document shows."""
+
+from fastapi.openapi.models import Example
+
+QUERY: dict[str, Example] = {
+    "bullets": {
+        "summary": "What a planner needs before it plans",
+        "value": {
+            "query": "deployment plan context",
+            "categories": ["tasks", "projects"],
+            "filters": {"user_id": "u1"},
+            "top_k": 3,
+            "budget_tokens": 512,
+        },
+    },
+    "delta": {
+        "summary": "With what changed in the thread since revision 41",
+        "value": {"query": "release date", "filters": {"user_id": "u1"}, "thread_id": "t9", "since_rev": 41},
+    },
+}
+TURN: dict[str, Example] = {
+    "user": {
+        "summary": "Something the user said",
+        "value": {"user_id": "u1", "thread_id": "t9", "role": "user", "text": "The release moves to September."},
+    },
+}
+MEMORY: dict[str, Example] = {
+    "goal": {
+        "summary": "A goal",
+        "value": {
+            "user_id": "u1",
+            "category": "goals",
+            "content": "Ana wants to ship version 1 by September.",
+            "importance": 4,
+            "thread_id": "t9",
+        },
+    },
+}

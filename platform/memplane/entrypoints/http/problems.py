@@ -1,0 +1,102 @@
+"""Errors as RFC 9457 problem documents, each with its stable code."""
+
+import traceback
+from collections.abc import Mapping
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memplane.domain import errors
+
+logger = structlog.get_logger("memplane.http")
+
+MEDIA_TYPE = "application/problem+json"
+STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
+    errors.VersionConflict: (412, "Version conflict"),
+    errors.Conflict: (409, "Conflict"),
+    errors.NotFound: (404, "Not found"),
+    errors.Forbidden: (403, "Forbidden"),
+    errors.Unauthenticated: (401, "Unauthenticated"),
+    errors.Invalid: (422, "Invalid request"),
+    errors.StorageUnavailable: (503, "Unavailable"),
+    errors.MemplaneError: (500, "Internal error"),
+}
+RETRY_SECONDS = "1"
+
+
+def problem(status: int, title: str, code: str, detail: str, extra: Mapping[str, object] | None = None) -> JSONResponse:
+    """A problem document as a response."""
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **(extra or {})}
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": RETRY_SECONDS}}.get(status)
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the application with a problem document."""
+    app.add_exception_handler(errors.MemplaneError, _memplane_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_middleware(LastResort)
+
+
+async def _memplane_error(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, errors.MemplaneError):
+        raise error
+    status, title = next(found for kind, found in STATUS.items() if isinstance(error, kind))
+    if status == 500:
+        logger.error("request failed", path=request.url.path, code=error.code, detail=error.detail)
+        return problem(status, title, error.code, "the server could not do this; its log says why")
+    return problem(status, title, error.code, error.detail, error.extra)
+
+
+async def _validation_error(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    found = [
+        {"field": ".".join(str(part) for part in entry["loc"]), "message": entry["msg"]} for entry in error.errors()
+    ]
+    told = "; ".join(f"{entry['field']}: {entry['message']}" for entry in found[:5])
+    return problem(422, "Invalid request", "invalid_request", told, {"errors": found[:50]})
+
+
+async def _http_error(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    codes = {400: "invalid_request", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+    code = codes.get(error.status_code, "http_error")
+    return problem(error.status_code, str(error.detail), code, str(error.detail))
+
+
+class LastResort:
+    """Answers an error that nobody expected with 500 ``internal_error``.
+
+    The log gets the error's type and where it was raised, but neither its message nor local values: both may hold a key
+    or what a person said.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # noqa: BLE001 - the last resort
+            where = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("unexpected error", path=scope["path"], error=type(error).__name__, where=where)
+            if not started:
+                detail = "the server could not do this; its log says why"
+                await problem(500, "Internal error", "internal_error", detail)(scope, receive, send)

@@ -1,0 +1,198 @@
+"""The routes: parse a contract, call one use case, render."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Header, Query, Response
+
+from memplane.contracts.base import Category, Name, Problem
+from memplane.contracts.memories import (
+    HistoryList,
+    MemoryChange,
+    MemoryList,
+    MemoryRecord,
+    NewMemoryRequest,
+    NewTurnRequest,
+    ThreadDelta,
+    TurnBatchOutcome,
+    TurnBatchRequest,
+    TurnOutcome,
+    WriteOutcome,
+)
+from memplane.contracts.query import QueryAnswer, QueryRequest
+from memplane.domain.errors import Invalid
+from memplane.domain.memory import MemoryType
+from memplane.domain.scope import Filters
+from memplane.entrypoints.http import convert, examples
+from memplane.entrypoints.http.dependencies import Agent, App, Caller
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    told = {
+        401: "No valid key",
+        403: "The key, agent or category does not allow it",
+        404: "Absent, or not the caller's",
+        409: "Conflict",
+        412: "Changed since the version in `If-Match`",
+        413: "Body too large",
+        422: "Invalid request",
+        503: "Try again after `Retry-After`",
+    }
+    content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
+    return {status: {"description": told[status], "content": content} for status in (401, 403, 422, 503, *statuses)}
+
+
+router = APIRouter(prefix="/v1")
+
+Cursor = Annotated[UUID | None, Query(description="`next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=200)]
+IfMatch = Annotated[str | None, Header(description="The version that the caller holds, as a number or quoted.")]
+
+
+def _json(answer: QueryAnswer) -> Response:
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+@router.post(
+    "/memory/query", response_model=QueryAnswer, responses=_problems(413), tags=["memory"], summary="Ask the memory"
+)
+async def query(
+    request: Annotated[QueryRequest, Body(openapi_examples=examples.QUERY)], app: App, caller: Caller
+) -> Response:
+    """Rank what the agent may read by the question, within `top_k` and the budget of tokens."""
+    question = convert.question_of(request)
+    return _json(convert.answer_of(await app.recall(caller, question), question))
+
+
+@router.post("/turns", status_code=201, responses=_problems(413), tags=["turns"], summary="Store a turn")
+async def store_turn(
+    request: Annotated[NewTurnRequest, Body(openapi_examples=examples.TURN)],
+    app: App,
+    caller: Caller,
+    response: Response,
+) -> TurnOutcome:
+    """Store one message of a conversation, word for word; the next query finds it."""
+    (stored,) = await app.ingest(caller, [convert.new_turn_of(request)], request.agent)
+    response.status_code = 201 if stored.created else 200
+    return convert.turn_outcome_of(stored)
+
+
+@router.post("/turns:batch", status_code=201, responses=_problems(413), tags=["turns"], summary="Store many turns")
+async def store_turns(request: TurnBatchRequest, app: App, caller: Caller) -> TurnBatchOutcome:
+    """Store up to 1 000 turns, all or none."""
+    agents = {turn.agent for turn in request.turns}
+    if len(agents) > 1:
+        raise Invalid("turns: one call speaks as one agent; these name several", field="turns")
+    stored = await app.ingest(caller, [convert.new_turn_of(turn) for turn in request.turns], agents.pop())
+    return TurnBatchOutcome(items=[convert.turn_outcome_of(turn) for turn in stored])
+
+
+@router.post("/memories", status_code=201, responses=_problems(409, 413), tags=["memories"], summary="Store a memory")
+async def create_memory(
+    request: Annotated[NewMemoryRequest, Body(openapi_examples=examples.MEMORY)],
+    app: App,
+    caller: Caller,
+    response: Response,
+) -> WriteOutcome:
+    """Store one thing known; one that is there already is counted as mentioned again."""
+    outcome = await app.remember.create(caller, convert.new_memory_of(request), request.agent)
+    response.status_code = 201 if outcome.outcome == "created" else 200
+    return convert.outcome_of(outcome)
+
+
+@router.get("/memories", responses=_problems(), tags=["memories"], summary="List memories")
+async def list_memories(  # noqa: PLR0913 - one argument for each query parameter
+    app: App,
+    caller: Caller,
+    user_id: Name | None = None,
+    category: Annotated[list[Category] | None, Query()] = None,
+    type: MemoryType | None = None,  # noqa: A002 - the wire name
+    thread_id: Name | None = None,
+    tag: Annotated[list[Name] | None, Query()] = None,
+    pinned: bool | None = None,
+    agent: Agent = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> MemoryList:
+    """Memories that the agent may read, newest first."""
+    filters = Filters(user_id=user_id, type=type, thread_id=thread_id, tags=tuple(tag or ()), pinned=pinned)
+    page = await app.browse.list(
+        caller, categories=tuple(category or ()), filters=filters, before=cursor, limit=limit, agent=agent
+    )
+    return MemoryList(items=[convert.record_of(m) for m in page.items], next=str(page.next) if page.next else None)
+
+
+@router.get("/memories/{memory_id}", responses=_problems(404), tags=["memories"], summary="Get a memory")
+async def get_memory(
+    memory_id: UUID, app: App, caller: Caller, response: Response, agent: Agent = None
+) -> MemoryRecord:
+    """One memory, with its version as `ETag`."""
+    memory = await app.browse.get(caller, memory_id, agent)
+    response.headers["ETag"] = f'"{memory.version}"'
+    return convert.record_of(memory)
+
+
+@router.patch(
+    "/memories/{memory_id}", responses=_problems(404, 409, 412, 413), tags=["memories"], summary="Change a memory"
+)
+async def change_memory(  # noqa: PLR0913 - one argument for each part of the request
+    memory_id: UUID,
+    request: MemoryChange,
+    app: App,
+    caller: Caller,
+    if_match: IfMatch = None,
+    agent: Agent = None,
+) -> WriteOutcome:
+    """Change fields in place; the older text stays in the history."""
+    changes = {name: getattr(request, name) for name in request.model_fields_set}
+    empty = [
+        name for name in ("content", "category", "importance", "pinned", "confidence") if changes.get(name, 0) is None
+    ]
+    if empty:
+        raise Invalid(f"{empty[0]}: cannot be null", field=empty[0])
+    lists = {name: tuple(value or ()) for name, value in changes.items() if name in _LISTS}
+    changed = await app.remember.update(caller, memory_id, changes | lists, version=_version(if_match), agent=agent)
+    return convert.outcome_of(changed)
+
+
+_LISTS = frozenset({"facts", "steps", "tags", "related_files"})
+
+
+@router.delete("/memories/{memory_id}", responses=_problems(404, 412), tags=["memories"], summary="Delete a memory")
+async def delete_memory(
+    memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None
+) -> WriteOutcome:
+    """Take a memory out of every read at once; it is purged 30 days later."""
+    return convert.outcome_of(await app.remember.delete(caller, memory_id, version=_version(if_match), agent=agent))
+
+
+@router.get("/memories/{memory_id}/history", responses=_problems(404), tags=["memories"], summary="A memory's history")
+async def memory_history(  # noqa: PLR0913 - one argument for each query parameter
+    memory_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 50
+) -> HistoryList:
+    """Everything that was done to a memory, newest first, also after its deletion."""
+    page = await app.browse.history(caller, memory_id, before=cursor, limit=limit, agent=agent)
+    items = [convert.history_record_of(entry) for entry in page.items]
+    return HistoryList(items=items, next=str(page.next) if page.next else None)
+
+
+@router.get("/threads/{thread_id}/delta", responses=_problems(), tags=["threads"], summary="What changed in a thread")
+async def delta(  # noqa: PLR0913 - one argument for each query parameter
+    thread_id: Name,
+    app: App,
+    caller: Caller,
+    since: Annotated[int, Query(ge=0, le=2**53, description="Tell what changed after this revision.")] = 0,
+    user_id: Name | None = None,
+    agent: Agent = None,
+) -> ThreadDelta:
+    """The thread's revision, and what changed since another, of the categories that the agent may read."""
+    return convert.delta_of(await app.threads.delta(caller, thread_id, since, user_id, agent))
+
+
+def _version(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    value = if_match.strip().removeprefix("W/").strip('"')
+    if not value.isascii() or not value.isdigit() or len(value) > 9:
+        raise Invalid(f"If-Match: '{if_match[:40]}' is no version; send the number that `version` or `ETag` gave")
+    return int(value)

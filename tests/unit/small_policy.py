@@ -1,0 +1,80 @@
+"""A small policy that is right, with known line numbers, and what is said of it once it is spoilt."""
+
+from pathlib import Path
+
+import pytest
+
+from memplane.adapters.policy_files import load_policy
+from memplane.domain.errors import PolicyError
+
+CATEGORIES = "categories.yaml"
+TRUST = "trust.yaml"
+WRITING = "writing.yaml"
+RANKING = "ranking.yaml"
+
+SMALL = {
+    "categories.yaml": """\
+categories:
+  system:
+    - {name: goals, context: all}
+    - name: tasks
+      context: rag
+      rag_length: 20
+  custom:
+    - {name: notes, context: none, sensitive_fields: [city]}
+turns:
+  category: tasks
+allowlists:
+  planner: [goals, tasks]
+  guest:
+    read: [goals]
+    write: []
+    trust: inner
+""",
+    "trust.yaml": """\
+levels:
+  full: {sees: [private, shared, social], default_write: private}
+  inner: {sees: [shared, social], default_write: shared}
+  familiar: {sees: [social], default_write: social}
+  public: {sees: [], default_write: none}
+""",
+    "writing.yaml": """\
+limits:
+  max_text_chars: 1000
+  max_title_chars: 100
+  max_list_items: 10
+types:
+  semantic: {max_chars: 280, max_sentences: 2, refuse_pronoun_subjects: true}
+pronouns: [i, it's]
+""",
+    "ranking.yaml": """\
+profiles:
+  default:
+    method: calibrated
+    bm25: {k1: 1.2, b: 0.5, before: [0.6, 0.4], after: [0.5]}
+    weights:
+      "*": {lexical: 1.0, semantic: 0.2, semantic_context: 0.3, actor: 0.25}
+  fused:
+    method: rrf
+    rrf_k: 60
+""",
+}
+
+
+def write_small(folder: Path) -> Path:
+    """Write the small policy into a folder."""
+    for file, text in SMALL.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    return folder
+
+
+def mistakes(folder: Path) -> list[tuple[str, int, str]]:
+    """File, line and key of every mistake that loading reports; the detail and the list must agree."""
+    with pytest.raises(PolicyError) as caught:
+        load_policy(folder)
+    errors = caught.value.extra["errors"]
+    assert isinstance(errors, list)
+    lines = [f"{e['file']}:{e['line']}: {e['key']}{': ' if e['key'] else ''}{e['message']}" for e in errors]
+    assert caught.value.detail.split("\n") == lines
+    assert caught.value.code == "policy_invalid"
+    return [(error["file"], error["line"], error["key"]) for error in errors]

@@ -1,0 +1,123 @@
+"""The JSON Schemas that editors use: right in themselves, and of one mind with the loader."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from memplane.adapters.policy_files import KNOWN_FILES, load_policy, shipped_policies
+from memplane.domain.errors import PolicyError
+from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.policy import ContextMode, RankingMethod, Trust
+from unit.small_policy import CATEGORIES, RANKING, SMALL, TRUST, WRITING, write_small
+
+
+def schema_of(file: str) -> dict[str, Any]:
+    """The schema that the file's first line names."""
+    first = (shipped_policies() / file).read_text(encoding="utf-8").splitlines()[0]
+    name = first.removeprefix("# yaml-language-server: $schema=")
+    assert name == f"./schema/{file.removesuffix('.yaml')}.schema.json"
+    schema: dict[str, Any] = json.loads((shipped_policies() / name).read_text(encoding="utf-8"))
+    return schema
+
+
+def accepts(file: str, text: str) -> bool:
+    """Whether the schema accepts the text."""
+    return Draft202012Validator(schema_of(file)).is_valid(yaml.safe_load(text))
+
+
+def closed_objects(node: object) -> list[dict[str, Any]]:
+    """Every description of a mapping in a schema, those in conditions left out."""
+    if isinstance(node, list):
+        return [found for item in node for found in closed_objects(item)]
+    if not isinstance(node, dict):
+        return []
+    here = [node] if node.get("type") == "object" else []
+    return here + [found for key, item in node.items() if key not in {"if", "allOf"} for found in closed_objects(item)]
+
+
+@pytest.mark.parametrize("file", KNOWN_FILES)
+def test_a_schema_is_right_and_strict(file: str) -> None:
+    schema = schema_of(file)
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert closed_objects(schema)
+    for node in closed_objects(schema):
+        assert node["additionalProperties"] is False or "propertyNames" in node
+        for key, item in node.get("properties", {}).items():
+            assert "description" in item or "$ref" in item, f"{file}: {key} is not described"
+
+
+@pytest.mark.parametrize("file", KNOWN_FILES)
+def test_a_schema_accepts_the_shipped_file_and_the_small_one(file: str) -> None:
+    assert accepts(file, (shipped_policies() / file).read_text(encoding="utf-8"))
+    assert accepts(file, SMALL[file])
+
+
+def test_the_schemas_name_what_the_domain_knows() -> None:
+    categories = schema_of(CATEGORIES)["$defs"]
+    assert categories["category"]["properties"]["context"]["enum"] == list(ContextMode)
+    assert categories["allowlist"]["else"]["properties"]["trust"]["enum"] == list(Trust)
+    trust = schema_of(TRUST)
+    assert trust["properties"]["levels"]["required"] == list(Trust)
+    assert trust["$defs"]["level"]["properties"]["default_write"]["enum"] == [*Visibility, "none"]
+    assert list(schema_of(WRITING)["properties"]["types"]["properties"]) == list(MemoryType)
+    assert schema_of(RANKING)["$defs"]["profile"]["properties"]["method"]["enum"] == list(RankingMethod)
+
+
+AGREED = [
+    (CATEGORIES, "context: all", "context: rag", "needs a length"),
+    (CATEGORIES, "context: all", "context: all, rag_length: 3", "length without effect"),
+    (CATEGORIES, "context: all", "context: some", "unknown mode"),
+    (CATEGORIES, "context: all", "contxt: all", "unknown key"),
+    (CATEGORIES, "rag_length: 20", "rag_length: 0", "too small"),
+    (CATEGORIES, "rag_length: 20", "rag_length: 1001", "too large"),
+    (CATEGORIES, "rag_length: 20", "rag_length: many", "no number"),
+    (CATEGORIES, "name: notes", "name: Notes", "no name"),
+    (CATEGORIES, "[goals, tasks]", "[goals, goals]", "listed twice"),
+    (CATEGORIES, "[goals, tasks]", "goals", "no list"),
+    (CATEGORIES, "    write: []\n", "", "missing key"),
+    (CATEGORIES, "    write: []", "    write:", "nothing for a list"),
+    (CATEGORIES, "trust: inner", "trust: outer", "unknown level"),
+    (CATEGORIES, "  guest:", "  Guest:", "no agent name"),
+    (TRUST, "  public: {sees: [], default_write: none}\n", "", "missing level"),
+    (TRUST, "default_write: shared", "default_write: private", "store not seen"),
+    (TRUST, "default_write: shared", "default_write: no", "truth value"),
+    (TRUST, "sees: [social]", "sees: [socials]", "unknown store"),
+    (WRITING, "max_sentences: 2", "max_sentences: 2.5", "fraction"),
+    (WRITING, "  semantic:", "  semantics:", "unknown type"),
+    (WRITING, "subjects: true", "subjects: 'true'", "text for a truth value"),
+    (WRITING, "[i, it's]", "[I]", "upper case"),
+    (WRITING, "[i, it's]", "[you all]", "two words"),
+    (WRITING, "[i, it's]", "[on]", "truth value for text"),
+    (WRITING, "[i, it's]", "[it\u2019s]", "curly apostrophe"),
+    (RANKING, "  default:", "  usual:", "no default"),
+    (RANKING, "method: rrf", "method: calibrated", "constant without effect"),
+    (RANKING, "method: rrf", "method: lexical", "constant without effect"),
+    (RANKING, "method: rrf", "method: semantic", "constant without effect"),
+    (RANKING, "rrf_k: 60", "weights: {}", "weights without effect"),
+    (RANKING, "method: calibrated", "method: semantic", "weights without effect"),
+    (RANKING, '"*":', "other:", "no weights for other models"),
+    (RANKING, ", actor: 0.25", "", "missing weight"),
+    (RANKING, "actor: 0.25", "actor: 101", "weight too large"),
+    (RANKING, "actor: 0.25", "actor: 0.25, insight: 2", "raised insight"),
+    (RANKING, "after: [0.5]", "after: [1.5]", "neighbour too large"),
+    (RANKING, "after: [0.5]", f"after: {[1] * 11}", "too many neighbours"),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new"), [case[:3] for case in AGREED], ids=[case[3] for case in AGREED])
+def test_what_the_schema_refuses_the_loader_refuses_too(file: str, old: str, new: str, tmp_path: Path) -> None:
+    text = SMALL[file]
+    assert text.count(old) == 1
+    write_small(tmp_path)
+    load_policy(tmp_path)
+    assert accepts(file, text)
+
+    (tmp_path / file).write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(PolicyError):
+        load_policy(tmp_path)
+    assert not accepts(file, text.replace(old, new))
