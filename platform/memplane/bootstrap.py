@@ -16,6 +16,7 @@ from memplane.adapters.postgres.provision import check_schema, provision_embedde
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.accesses import AccessLog
 from memplane.application.browse import Browse
+from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.gateway import Gateway
 from memplane.application.ingest import IngestTurns
 from memplane.application.keys import Keys, NewKey
@@ -49,12 +50,13 @@ class Application:
             statement_timeout_ms=settings.statement_timeout_ms,
         )
         self.embedder = BatchingEmbedder(WordLlama())
-        gateway = Gateway(self.storage, self.policies, self.embedder, now)
+        guard = EmbeddingGuard(self.storage, self.embedder, now)
+        gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
         self.keys = Keys(self.storage, self.policies, now)
         self.remember = Remember(gateway)
         self.ingest = IngestTurns(gateway)
-        self.recall = RecallMemories(self.storage, self.policies, self.embedder, self._accesses, now)
+        self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self._watch: asyncio.Task[None] | None = None
@@ -121,7 +123,7 @@ def prepare(settings: Settings) -> Prepared:
 async def ensure_keys(application: Application, folder: Path) -> KeyFile:
     """Make the default tenant's keys on first start: one for each agent of the policy, and the administrator's.
 
-    A key file whose administrator's key this database knows is kept; keys of agents that are new in the policy are added.
+    A key file whose administrator's key this database knows is kept; agents that are new in the policy get a key.
     """
     allowlists = application.policies.current.allowlists
     kept = KeyFile.read(folder)
@@ -138,8 +140,7 @@ async def ensure_keys(application: Application, folder: Path) -> KeyFile:
         _, agents[agent] = await application.keys.create(DEFAULT_TENANT, new)
     file = KeyFile(admin, agents)
     if kept is None or missing:
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write(folder)
+        await asyncio.to_thread(file.write, folder)
     return file
 
 

@@ -157,11 +157,6 @@ class TestTrust:
             POLICY.write_visibility(Trust.PUBLIC, requested)
         assert caught.value.extra == {"trust": "public"}
 
-    def test_levels_by_name(self) -> None:
-        assert [POLICY.trust_of(name) for name in ("full", "inner", "familiar", "public")] == list(Trust)
-        with pytest.raises(Invalid, match="no trust level 'FULL'; there are full, inner, familiar, public"):
-            POLICY.trust_of("FULL")
-
 
 class TestLookups:
     def test_a_category(self) -> None:

@@ -37,6 +37,7 @@ class KeyFile:
 
     def write(self, folder: Path) -> None:
         """Put the file in place, whole or not at all, mode 0600."""
+        folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=folder, prefix=f".{NAME}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -58,7 +58,7 @@ class Browse:
             raise NotFound("no such memory")
         return found
 
-    async def list(  # noqa: PLR0913 - what a page is made of
+    async def list(
         self,
         principal: Principal,
         *,

@@ -1,11 +1,15 @@
-"""The write gateway: every mutation, whichever way it came, passes here, in one transaction with its history,
-change log, revision and events."""
+"""The write gateway.
+
+Every mutation, whichever way it came, passes here, in one transaction with its history, change log, revision and
+events.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ports import (
     ChangeEntry,
     Clock,
@@ -90,8 +94,11 @@ class Write:
 class Gateway:
     """What every write shares: the permission to write at all, search material, and the transaction."""
 
-    def __init__(self, storage: Storage, policies: Policies, embedder: Embedder, clock: Clock) -> None:
+    def __init__(
+        self, storage: Storage, policies: Policies, embedder: Embedder, guard: EmbeddingGuard, clock: Clock
+    ) -> None:
         self._storage = storage
+        self._guard = guard
         self._policies = policies
         self._embedder = embedder
         self._clock = clock
@@ -122,6 +129,7 @@ class Gateway:
         self, principal: Principal, policy: Policy, now: datetime, work: Callable[[Write], Awaitable[T]]
     ) -> T:
         """Run the work in one transaction, again when the database asks for a retry."""
+        await self._guard.check(principal.tenant)
 
         async def attempt(uow: UnitOfWork) -> T:
             return await work(Write(principal, policy, now, uow))
@@ -130,7 +138,7 @@ class Gateway:
 
 
 def clean_id(value: str | None, field: str) -> str | None:
-    """A caller's own name for a user, thread, agent, run, actor or record: normalised, one line, at most 255 characters.
+    """A caller's own name for a user, thread, agent, run, actor or record: one line, at most 255 characters.
 
     Raises:
         InvalidText: it is empty or cannot be stored.

@@ -14,7 +14,6 @@ from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.policy import Policy
-from memplane.domain.principal import Principal
 from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
 from memplane.domain.text import Terms
@@ -111,7 +110,7 @@ class Reader(Protocol):
         ...
 
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
-        """Memories in scope that a relation links to one of ``ids``: (that id, the memory, strength), strongest first."""
+        """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...
 
     async def thread_users(self, scope: Scope, thread_id: str) -> list[str]:
@@ -335,16 +334,4 @@ class Accesses(Protocol):
 
     def note(self, access: Access) -> None:
         """Remember an access; written soon, in a batch."""
-        ...
-
-
-class Authenticator(Protocol):
-    """Credentials to principals."""
-
-    async def __call__(self, credentials: str | None) -> Principal:
-        """The caller.
-
-        Raises:
-            Unauthenticated: the credentials do not hold.
-        """
         ...

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
+from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ports import (
     Access,
     Accesses,
@@ -25,16 +26,16 @@ from memplane.domain.errors import LimitExceeded
 from memplane.domain.memory import Memory
 from memplane.domain.policy import Policy, RankingProfile
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.ranking import Scored, score
 from memplane.domain.priors import Prior, explained, printed_weights, with_priors
+from memplane.domain.ranking import Scored, score
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
 from memplane.domain.text import normalise, terms, words
 
 MAX_TOP_K = 200
 MAX_RELATED = 2
-POOL_FACTOR = 3
-POOL_FLOOR = 50
+POOL_FACTOR = 2
+POOL_FLOOR = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,19 @@ class _Ranked:
 class RecallMemories:
     """Answers `memory.query`."""
 
-    def __init__(  # noqa: PLR0913 - one port each
-        self, storage: Storage, policies: Policies, embedder: Embedder, accesses: Accesses, clock: Clock
+    def __init__(
+        self,
+        storage: Storage,
+        policies: Policies,
+        embedder: Embedder,
+        guard: EmbeddingGuard,
+        accesses: Accesses,
+        clock: Clock,
     ) -> None:
         self._storage = storage
         self._policies = policies
         self._embedder = embedder
+        self._guard = guard
         self._accesses = accesses
         self._clock = clock
 
@@ -134,9 +142,10 @@ class RecallMemories:
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
         query = await self._query(question.text)
+        await self._guard.check(principal.tenant)
         async with self._storage.reading(principal.tenant) as reader:
             ranked = await self._ranked(reader, scope, question, query, profile)
-            items = [_item(unit, prior, policy, question) for unit, prior in ranked.units]
+            items = (_item(unit, prior, policy, question) for unit, prior in ranked.units)
             rendered = fit(items, question.top_k, question.budget_tokens)
             if question.related:
                 rendered = await _with_related(reader, scope, question, rendered)

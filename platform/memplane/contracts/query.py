@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from memplane.contracts.base import Category, Importance, Message, Name, Time
 from memplane.contracts.memories import MemoryRecord, TurnRecord
@@ -71,6 +71,14 @@ class QueryRequest(Message):
     """Add one or two memories that relations link to the found ones."""
     explain: bool = False
     """Say how each score came about."""
+    as_of: None = None
+    """Reserved: only the present can be asked for."""
+
+    @model_validator(mode="after")
+    def _delta_needs_a_thread(self) -> "QueryRequest":
+        if self.since_rev is not None and self.thread_id is None:
+            raise ValueError("since_rev: name the thread_id whose changes are told")
+        return self
 
 
 class Explanation(Message):

@@ -11,7 +11,7 @@ MAX_TITLE_CHARS = 120
 
 
 class ChangeEvent(StrEnum):
-    """What happened to a memory, as a thread sees it. ``turn`` marks a revision taken by a turn; headers leave it out."""
+    """What happened to a memory, as a thread sees it; ``turn`` marks a revision that a turn took."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -27,7 +27,7 @@ _MARKS = {
     ChangeEvent.CREATED: "+created",
     ChangeEvent.UPDATED: "↑updated",
     ChangeEvent.MERGED: "↔merged",
-    ChangeEvent.DELETED: "−deleted",  # noqa: RUF001 - the header's own sign
+    ChangeEvent.DELETED: "−deleted",
     ChangeEvent.SOFT_DELETED: "~soft_deleted",
     ChangeEvent.RESTORED: "⟲restored",
     ChangeEvent.SUPERSEDED: "↷superseded",

@@ -153,6 +153,12 @@ class SchemaMismatch(StorageError):
     code = "schema_mismatch"
 
 
+class EmbeddingMismatch(StorageError):
+    """The stored vectors were made by another embedding model than the one that runs."""
+
+    code = "embedding_mismatch"
+
+
 class UnsafeRole(StorageError):
     """The database role could bypass row-level security."""
 

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from memplane.domain.errors import (
     CategoryForbidden,
-    Invalid,
     UnknownCategory,
     UnknownRanking,
     VisibilityForbidden,
@@ -289,14 +288,3 @@ class Policy:
                 f"there is no ranking profile '{name}'; there are {', '.join(self.rankings)}", ranking=name
             )
         return profile
-
-    def trust_of(self, name: str) -> Trust:
-        """The trust level of that name.
-
-        Raises:
-            Invalid: there is none such.
-        """
-        try:
-            return Trust(name)
-        except ValueError:
-            raise Invalid(f"there is no trust level '{name}'; there are {', '.join(Trust)}") from None

@@ -1,6 +1,6 @@
 """Items as an agent gets them: one line each, within k and a budget of tokens, fenced for a prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -49,7 +49,7 @@ class Prompt:
     tokens: int
 
 
-def item_of(  # noqa: PLR0913 - the parts of one item
+def item_of(
     unit: Memory | Turn,
     category: str,
     score: float,
@@ -73,11 +73,11 @@ def bullet(unit: Memory | Turn, category: str) -> str:
     return f"[{category}] {visible(said)}"
 
 
-def fit(items: Sequence[Item], top_k: int, budget: int, already: Rendered | None = None) -> Rendered:
+def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None = None) -> Rendered:
     """The first items, at most ``top_k``, whose texts fit the budget; one that does not fit is skipped whole.
 
     Args:
-        items: in order.
+        items: in order; read only as far as needed.
         top_k: the most items.
         budget: the most tokens.
         already: what an earlier fit of the first of these items left out.

@@ -18,21 +18,18 @@ _URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b")
 
-STOP_WORDS = frozenset(
-    # articles, conjunctions, prepositions
-    "a an the and or but if then else so than as of at by for from in into on onto to up with without about over "
-    "under again off out down through during before after above below between against because until while per via "
-    # pronouns and determiners
-    "i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers "
-    "herself it its itself they them their theirs themselves this that these those there here some any each both few "
-    "more most other such own same all no nor not only very too just also "
-    # auxiliaries
-    "am is are was were be been being do does did doing done have has had having can could will would shall should "
-    "may might must cannot don't doesn't didn't isn't aren't wasn't weren't won't wouldn't can't couldn't "
-    "i'm i've i'll i'd you're you've you'll he's she's it's we're we've they're they've that's let's "
-    # question words
-    "what when where who whom whose which why how what's who's where's when's how's".split()
-)
+_STOP_WORDS = """
+a an the and or but if then else so than as of at by for from in into on onto to up with without about over under again
+off out down through during before after above below between against because until while per via
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
+it its itself they them their theirs themselves this that these those there here some any each both few more most other
+such own same all no nor not only very too just also
+am is are was were be been being do does did doing done have has had having can could will would shall should may might
+must cannot don't doesn't didn't isn't aren't wasn't weren't won't wouldn't can't couldn't i'm i've i'll i'd you're
+you've you'll he's she's it's we're we've they're they've that's let's
+what when where who whom whose which why how what's who's where's when's how's
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say how a question is put, not what it is about."""
 
 

@@ -9,7 +9,7 @@ from memplane.domain.policy import TypeWriting, WritingRules
 from memplane.domain.text import normalise
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|no|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$", re.I
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$", re.IGNORECASE
 )
 _BOUNDARY = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+|\n+")
 _FIRST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")

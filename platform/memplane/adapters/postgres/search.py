@@ -5,6 +5,7 @@ predicate besides. Named parameters are psycopg's.
 """
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from uuid import UUID
 
 import numpy as np
@@ -152,20 +153,24 @@ class PostgresReader:
 
     async def _rows(self, sql: str, values: dict[str, object]) -> list[DictRow]:
         async with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
-            await cursor.execute(SQL(sql), values)  # type: ignore[arg-type]  # built from the constants above
+            await cursor.execute(SQL(sql), values)
             return await cursor.fetchall()
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
         packed: list[bytes] = []
         terms: list[bytes] = []
-        for sql, values in scan_statements(scope, query):
-            async with self._connection.cursor(row_factory=tuple_row, binary=True) as cursor:
-                await cursor.execute(SQL(sql), values)  # type: ignore[arg-type]  # built from the constants above
-                row = await cursor.fetchone()
-            units, unit_terms = row or (None, None)
-            packed.append(units or b"")
-            terms.append(unit_terms or b"")
+        async with AsyncExitStack() as open_cursors:
+            cursors = []
+            for sql, values in scan_statements(scope, query):  # sent together, then waited for
+                cursor = await open_cursors.enter_async_context(
+                    self._connection.cursor(row_factory=tuple_row, binary=True)
+                )
+                cursors.append(await cursor.execute(SQL(sql), values))
+            for cursor in cursors:
+                units, unit_terms = await cursor.fetchone() or (None, None)
+                packed.append(units or b"")
+                terms.append(unit_terms or b"")
         return unpack(b"".join(packed), b"".join(terms), query)
 
     async def newest(self, scope: Scope, limit: int) -> list[UUID]:

@@ -23,7 +23,7 @@ from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
 T = TypeVar("T")
 _ATTEMPTS = 5
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock
-_SESSION = "-c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout=60000"
+_SESSION = "-c timezone=UTC -c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout=60000"
 
 
 class _WriteSyntax:
@@ -125,7 +125,8 @@ class PostgresStorage:
     @asynccontextmanager
     async def reading(self, tenant: str) -> AsyncIterator[Reader]:
         """A read-only transaction of a tenant."""
-        async with self._connection() as connection, connection.transaction():
+        # one pipeline: BEGIN and the tenant travel with the first statement that is waited for
+        async with self._connection() as connection, connection.pipeline(), connection.transaction():
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
             yield PostgresReader(connection)
 
@@ -148,7 +149,7 @@ class PostgresStorage:
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id: row-level security shows a caller without tenant only the key that it names."""
-        async with self._connection() as connection, connection.transaction():
+        async with self._connection() as connection, connection.pipeline(), connection.transaction():
             await connection.execute("SELECT set_config('memplane.key', %s, true)", (key_id,))
             cursor = await connection.execute("SELECT * FROM api_keys WHERE key_id = %s", (key_id,))
             row = await cursor.fetchone()

@@ -44,6 +44,7 @@ _PLAIN = (
     *("last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
 )
 _TEXT = ("title", "content", "narrative", "facts", "steps", "tags", "related_files", "lang")
+_LISTS = ("facts", "steps", "tags", "related_files")
 _NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer")
 
 MEMORY_COLUMNS = (*_PLAIN, *_TEXT, *_NAMED, "source_ids")
@@ -55,7 +56,8 @@ TURN_COLUMNS = (
 
 def memory_of(row: Row) -> Memory:
     """A row of ``memories`` as a memory."""
-    text = {name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in _TEXT}
+    text: dict[str, Any] = {name: row[name] for name in _TEXT}
+    text |= {name: tuple(text[name]) for name in _LISTS}
     return Memory(
         **{name: row[name] for name in _PLAIN},
         text=MemoryText(**text),

@@ -11,6 +11,15 @@ TURN_IMPORTANCE = 3
 """Turns have no importance of their own; filters treat them as ordinary."""
 
 
+_MENTIONS = """EXISTS (
+SELECT 1 FROM memory_entities me JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id
+ WHERE me.tenant_id = {alias}.tenant_id AND me.memory_id = {alias}.id
+   AND (e.name_key = {key} OR EXISTS (
+        SELECT 1 FROM entity_aliases a
+         WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id AND a.alias_key = {key})))"""
+# Served by pk_memory_entities, pk_entities and uq_entity_aliases_tenant_id_entity_id_alias_key.
+
+
 class Syntax(Protocol):
     """How a database writes the few things that the predicate needs."""
 
@@ -147,12 +156,5 @@ def _memory_filters(found: Predicate, scope: Scope, alias: str) -> None:
         found.conditions.append(found.syntax.holds_all(f"{alias}.tags", "f_tags"))
         found.values["f_tags"] = [tag.casefold() for tag in chosen.tags]
     if chosen.entity is not None:
-        key = found.syntax.value("f_entity")
-        found.conditions.append(
-            f"EXISTS (SELECT 1 FROM memory_entities me"
-            f" JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id"
-            f" WHERE me.tenant_id = {alias}.tenant_id AND me.memory_id = {alias}.id AND (e.name_key = {key}"
-            f" OR EXISTS (SELECT 1 FROM entity_aliases a WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id"
-            f" AND a.alias_key = {key})))"
-        )
+        found.conditions.append(_MENTIONS.format(alias=alias, key=found.syntax.value("f_entity")))
         found.values["f_entity"] = " ".join(chosen.entity.casefold().split())

@@ -36,7 +36,7 @@ _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
 
 
 def thread_key(user_id: str, thread_id: str) -> int:
-    """A signed 64-bit name for one user's thread, never 0; equal for equal pairs, different for others but by chance."""
+    """A signed 64-bit name for one user's thread, never 0; two threads share one by chance alone."""
     digest = hashlib.blake2b(f"{len(user_id)}:{user_id}{thread_id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True) or 1
 

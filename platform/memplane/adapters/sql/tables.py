@@ -1,5 +1,10 @@
-"""The schema. Every key starts with ``tenant_id``: a foreign key without it would accept another tenant's row, and a
-unique key without it would tell a stranger that a value exists."""
+"""The schema.
+
+Every key starts with ``tenant_id``: a foreign key without it would accept another tenant's row, and a unique key
+without it would tell a stranger that a value exists.
+"""
+
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -22,7 +27,7 @@ def _tenant() -> sa.Column[str]:
     return sa.Column("tenant_id", sa.String(63), nullable=False)
 
 
-def _id(name: str = "id", *, nullable: bool = False) -> sa.Column[sa.Uuid[object]]:
+def _id(name: str = "id", *, nullable: bool = False) -> sa.Column[UUID]:
     return sa.Column(name, sa.Uuid(), nullable=nullable)
 
 

@@ -27,7 +27,7 @@ from memplane.contracts.query import (
 )
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.rendering import Item
 from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
@@ -91,9 +91,10 @@ def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
 
 
 def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:
+    store = item.unit.visibility if isinstance(item.unit, Memory) else Visibility.PRIVATE
     rules = [
         f"agent '{recalled.agent}' may read category '{item.category}'",
-        f"visibility '{item.unit.visibility if isinstance(item.unit, Memory) else 'private'}' is seen by this key's trust",
+        f"this key's trust sees the store '{store}'",
     ]
     matched = item.parts.get("matched")
     stems = [str(stem) for stem in matched] if isinstance(matched, list) else []
@@ -103,11 +104,11 @@ def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> E
 def new_memory_of(request: NewMemoryRequest) -> NewMemory:
     """A request as a new memory."""
     given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields}
-    text = {name: given.pop(name) for name in _TEXT}
+    words: dict[str, Any] = {name: given.pop(name) for name in _TEXT}
+    words |= {name: tuple(value) for name, value in words.items() if isinstance(value, list)}
     given.pop("agent")
-    lists = {name: tuple(value) if isinstance(value, list) else value for name, value in text.items()}
     given["source_ids"] = tuple(given["source_ids"])
-    return NewMemory(text=MemoryText(**lists), **given)
+    return NewMemory(text=MemoryText(**words), **given)
 
 
 def new_turn_of(request: NewTurnRequest) -> NewTurn:

@@ -82,6 +82,7 @@ class LastResort:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and answer what nobody caught."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -96,7 +97,9 @@ class LastResort:
             await self._app(scope, receive, watched)
         except Exception as error:  # noqa: BLE001 - the last resort
             where = "".join(traceback.format_tb(error.__traceback__))
-            logger.error("unexpected error", path=scope["path"], error=type(error).__name__, where=where)
+            logger.error(  # noqa: TRY400 - exception() would log the message
+                "unexpected error", path=scope["path"], error=type(error).__name__, where=where
+            )
             if not started:
                 detail = "the server could not do this; its log says why"
                 await problem(500, "Internal error", "internal_error", detail)(scope, receive, send)

@@ -101,7 +101,7 @@ async def create_memory(
 
 
 @router.get("/memories", responses=_problems(), tags=["memories"], summary="List memories")
-async def list_memories(  # noqa: PLR0913 - one argument for each query parameter
+async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     app: App,
     caller: Caller,
     user_id: Name | None = None,
@@ -135,7 +135,7 @@ async def get_memory(
 @router.patch(
     "/memories/{memory_id}", responses=_problems(404, 409, 412, 413), tags=["memories"], summary="Change a memory"
 )
-async def change_memory(  # noqa: PLR0913 - one argument for each part of the request
+async def change_memory(
     memory_id: UUID,
     request: MemoryChange,
     app: App,
@@ -167,7 +167,7 @@ async def delete_memory(
 
 
 @router.get("/memories/{memory_id}/history", responses=_problems(404), tags=["memories"], summary="A memory's history")
-async def memory_history(  # noqa: PLR0913 - one argument for each query parameter
+async def memory_history(
     memory_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HistoryList:
     """Everything that was done to a memory, newest first, also after its deletion."""
@@ -177,7 +177,7 @@ async def memory_history(  # noqa: PLR0913 - one argument for each query paramet
 
 
 @router.get("/threads/{thread_id}/delta", responses=_problems(), tags=["threads"], summary="What changed in a thread")
-async def delta(  # noqa: PLR0913 - one argument for each query parameter
+async def delta(
     thread_id: Name,
     app: App,
     caller: Caller,
