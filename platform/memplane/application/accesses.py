@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
+from functools import partial
 from uuid import UUID
 
 from memplane.application.ports import Access, Clock, Storage, UnitOfWork
@@ -52,7 +53,7 @@ class AccessLog:
             by_tenant.setdefault(access.tenant, []).append(access)
         for tenant, accesses in by_tenant.items():
             try:
-                await self._storage.write(tenant, lambda uow, these=accesses: self._written(uow, these))  # type: ignore[misc]
+                await self._storage.write(tenant, partial(self._written, accesses=accesses))
             except StorageError as error:
                 logger.warning("accesses of %s not written yet: %s", tenant, error)
                 self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]

@@ -4,6 +4,7 @@ Every mutation, whichever way it came, passes here, in one transaction with its 
 events.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -118,7 +119,8 @@ class Gateway:
         Computed before a transaction opens: no connection is held while a model works.
         """
         vectors = await self._embedder.embed([meaning for _, meaning in texts])
-        return [SearchMaterial(terms(words), vector) for (words, _), vector in zip(texts, vectors, strict=True)]
+        found = await asyncio.to_thread(lambda: [terms(words) for words, _ in texts])
+        return [SearchMaterial(*both) for both in zip(found, vectors, strict=True)]
 
     async def material_of(self, text: MemoryText) -> SearchMaterial:
         """Search material for a memory."""

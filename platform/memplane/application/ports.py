@@ -122,7 +122,7 @@ class Reader(Protocol):
         ...
 
     async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
-        """Changes of memories after a revision, oldest first, of memories that the scope could see in any state."""
+        """Changes of memories that the scope's permissions cover, in any state, whatever its filters; oldest first."""
         ...
 
     async def history(

@@ -71,7 +71,6 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
     rev = await reader.revision(scope, user_id, thread_id)
     if since is None or since >= rev:
         return Delta(rev, None, ())
-    whole = scope.narrowed_to_permission()
-    changes = await reader.changes(whole, user_id, thread_id, since, MAX_CHANGES)
+    changes = await reader.changes(scope, user_id, thread_id, since, MAX_CHANGES)
     told = header(since, changes)
     return Delta(rev, None if told is None else "\n".join(visible(line) for line in told.split("\n")), changes)

@@ -79,7 +79,7 @@ def _refused(events: yaml.SafeLoader) -> Iterator[tuple[int, str]]:
     """Line and reason of each part of YAML that a policy may not use."""
     depth = documents = 0
     while events.check_event():
-        event = events.get_event()  # type: ignore[no-untyped-call]
+        event = events.get_event()  # type: ignore[no-untyped-call]  # the stubs leave it out
         line = _line(event.start_mark)
         if isinstance(event, yaml.AliasEvent):
             yield line, f"alias '*{event.anchor}' is not accepted; write the value out (quote a literal *)"

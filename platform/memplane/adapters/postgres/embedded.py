@@ -192,7 +192,8 @@ class EmbeddedPostgres:
             try:
                 process = cluster.launch(create=False)
             except (EmbeddedPostgresError, OSError) as error:
-                logger.error("PostgreSQL in %s could not be restarted: %s", self._place.folder, error)  # noqa: TRY400
+                place = self._place.folder
+                logger.error("PostgreSQL in %s could not be restarted: %s", place, error)  # noqa: TRY400 - told by its words
                 self._stopping.wait(RETRY_SECONDS)
             else:
                 logger.warning("PostgreSQL in %s runs again (pid %s)", self._place.folder, process.pid)

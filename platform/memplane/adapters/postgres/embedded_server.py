@@ -301,7 +301,8 @@ def _processes() -> Iterator[tuple[int, str]]:
                     title = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                     yield int(entry.name), title.decode(errors="replace")
         return
-    listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=False)  # noqa: S607
+    ps = ["ps", "-axww", "-o", "pid=,command="]  # from the PATH: systems keep it in different folders
+    listing = subprocess.run(ps, capture_output=True, text=True, check=False)  # noqa: S603 - a constant, no shell
     for line in listing.stdout.splitlines():
         pid, _, command = line.strip().partition(" ")
         yield int(pid), command.strip()

@@ -1,0 +1,82 @@
+"""One read-only transaction of one tenant: what both databases share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from uuid import UUID
+
+from memplane.adapters.sql import statements
+from memplane.adapters.sql.rows import Row, history_of, memory_of, turn_of
+from memplane.adapters.sql.scope import Syntax
+from memplane.adapters.sql.statements import Statement
+from memplane.application.ports import Candidates, Query, Unit
+from memplane.domain.delta import Change, ChangeEvent
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import Memory
+from memplane.domain.scope import Scope
+
+
+class SqlReader(ABC):
+    """Runs the shared statements; a database adds how rows are fetched and how candidates are found.
+
+    Attributes:
+        syntax: how the database writes the scope predicate.
+    """
+
+    syntax: Syntax
+
+    @abstractmethod
+    async def rows(self, statement: Statement) -> list[Row]:
+        """The rows of a statement, by column name, as Python values."""
+
+    @abstractmethod
+    async def candidates(self, scope: Scope, query: Query) -> Candidates:
+        """All memories and turns in scope, with their signals for the query."""
+
+    async def newest(self, scope: Scope, limit: int) -> list[UUID]:
+        """Ids of the newest memories and turns in scope, newest first."""
+        return [row["id"] for row in await self.rows(statements.newest(scope, self.syntax, limit))]
+
+    async def units(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Unit]:
+        """The memories and turns with these ids that are in scope."""
+        found: dict[UUID, Unit] = {}
+        for row in await self.rows(statements.memories_by_id(scope, self.syntax, ids)):
+            found[row["id"]] = memory_of(row)
+        spoken = statements.turns_by_id(scope, self.syntax, ids)
+        if spoken is not None and len(found) < len(ids):
+            for row in await self.rows(spoken):
+                found[row["id"]] = turn_of(row)
+        return found
+
+    async def memories(self, scope: Scope, *, before: UUID | None, limit: int) -> list[Memory]:
+        """Memories in scope, newest first, those older than ``before``."""
+        statement = statements.page_of_memories(scope, self.syntax, before, limit)
+        return [memory_of(row) for row in await self.rows(statement)]
+
+    async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
+        """Memories in scope that a relation links to one of ``ids``, strongest first."""
+        rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
+        return [(row["via"], memory_of(row), row["strength"]) for row in rows]
+
+    async def thread_users(self, scope: Scope, thread_id: str) -> list[str]:
+        """The users in the scope's tenant and user list that have a thread of this name; at most two."""
+        return [row["user_id"] for row in await self.rows(statements.thread_users(scope, self.syntax, thread_id))]
+
+    async def revision(self, scope: Scope, user_id: str, thread_id: str) -> int:
+        """The thread's revision; 0 when there is no such thread."""
+        rows = await self.rows(statements.revision(scope, self.syntax, user_id, thread_id))
+        return rows[0]["rev"] if rows else 0
+
+    async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
+        """The last ``limit`` changes of memories after a revision, oldest first."""
+        rows = await self.rows(statements.changes(scope, self.syntax, (user_id, thread_id), since, limit))
+        return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in reversed(rows)]
+
+    async def history(
+        self, scope: Scope, memory_id: UUID, *, before: UUID | None, limit: int
+    ) -> list[HistoryEntry] | None:
+        """A memory's history, newest first; ``None`` when the memory is not in scope in any state."""
+        if not await self.rows(statements.seen(scope, self.syntax, memory_id)):
+            return None
+        return [
+            history_of(row) for row in await self.rows(statements.history(scope, self.syntax, memory_id, before, limit))
+        ]

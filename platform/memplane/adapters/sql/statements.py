@@ -1,0 +1,161 @@
+"""The read statements, hand-written, next to each other, for both databases.
+
+Every statement carries the scope predicate; the comment above it names the index that serves it. What finds candidates
+for a query is each database's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
+from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
+from memplane.domain.scope import Scope
+
+_MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
+_TURN = ", ".join(f"t.{name}" for name in TURN_COLUMNS)
+
+# Ids are ordered by time. Served by ix_memories_user or pk_memories, and pk_turns.
+_NEWEST = """
+SELECT {table}_ids.id FROM (
+SELECT u.id FROM {table} u WHERE {scope} ORDER BY u.id DESC LIMIT {limit}) AS {table}_ids"""
+
+# Served by pk_memories.
+_MEMORIES_BY_ID = "SELECT {columns} FROM memories m WHERE {scope} AND {ids}"
+
+# Served by pk_turns.
+_TURNS_BY_ID = "SELECT {columns} FROM turns t WHERE {scope} AND {ids}"
+
+# Served by ix_memories_user, or by pk_memories where no user is named.
+_PAGE = "SELECT {columns} FROM memories m WHERE {scope} AND {page} ORDER BY m.id DESC LIMIT {limit}"
+
+# Served by uq_relations_tenant_id_from_id_to_id_relation_type, ix_relations_to and pk_memories.
+_RELATED = """
+SELECT edge.via, edge.strength, {columns}
+  FROM (SELECT f.from_id AS via, f.to_id AS id, f.strength FROM relations f WHERE f.tenant_id = {tenant} AND {from_ids}
+        UNION ALL
+        SELECT o.to_id, o.from_id, o.strength FROM relations o WHERE o.tenant_id = {tenant} AND {to_ids}) AS edge
+  JOIN memories m ON m.tenant_id = {tenant} AND m.id = edge.id
+ WHERE {scope} AND NOT {ids}
+ ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
+
+# Served by ix_thread_revision_thread.
+_THREAD_USERS = """
+SELECT r.user_id FROM thread_revision r WHERE {users} AND r.thread_id = {thread_id} ORDER BY r.user_id LIMIT 2"""
+
+# Served by pk_thread_revision.
+_REVISION = """
+SELECT r.rev FROM thread_revision r
+ WHERE r.tenant_id = {tenant} AND r.user_id = {user_id} AND r.thread_id = {thread_id}"""
+
+# Served by uq_change_log_tenant_id_user_id_thread_id_rev and pk_memories.
+_CHANGES = """
+SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS summary, m.importance, c.ts
+  FROM change_log c JOIN memories m ON m.tenant_id = c.tenant_id AND m.id = c.memory_id
+ WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev > {since}
+   AND c.event <> 'turn' AND {scope}
+ ORDER BY c.rev DESC LIMIT {limit}"""
+
+# Served by pk_memories and ix_history_memory.
+_SEEN = "SELECT 1 AS seen FROM memories m WHERE {scope} AND m.id = {memory_id}"
+_HISTORY = """
+SELECT h.* FROM history h
+ WHERE h.tenant_id = {tenant} AND h.memory_id = {memory_id} AND {page} ORDER BY h.id DESC LIMIT {limit}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and the values bound in it."""
+
+    sql: str
+    values: dict[str, object]
+
+
+def _filled(template: str, allowed: Predicate, values: dict[str, object], **parts: str) -> Statement:
+    """A template with its scope, and every value's name replaced by the database's placeholder."""
+    placeholders = {name: allowed.syntax.value(name) for name in values}
+    sql = template.format(scope=allowed.sql, tenant=allowed.syntax.value("tenant"), **placeholders, **parts)
+    return Statement(sql, allowed.values | values)
+
+
+def newest(scope: Scope, syntax: Syntax, limit: int) -> Statement:
+    """Ids of the newest memories and turns in scope."""
+    parts: list[str] = []
+    values: dict[str, object] = {"limit": limit}
+    for table, allowed in (("memories", memories_in(scope, syntax, "u")), ("turns", turns_in(scope, syntax, "u"))):
+        if allowed is not None:
+            parts.append(_NEWEST.format(table=table, scope=allowed.sql, limit=syntax.value("limit")))
+            values |= allowed.values
+    return Statement(" UNION ALL".join(parts) + f" ORDER BY 1 DESC LIMIT {syntax.value('limit')}", values)
+
+
+def memories_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement:
+    """Memories in scope by their ids."""
+    allowed = memories_in(scope, syntax)
+    allowed.values["ids"] = list(ids)
+    return _filled(_MEMORIES_BY_ID, allowed, {}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"))
+
+
+def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement | None:
+    """Turns in scope by their ids, or ``None`` when no turn is in scope."""
+    allowed = turns_in(scope, syntax)
+    if allowed is None:
+        return None
+    allowed.values["ids"] = list(ids)
+    return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, ids=syntax.any_of("t.id", "ids"))
+
+
+def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
+    """A page of memories in scope, newest first."""
+    allowed = memories_in(scope, syntax)
+    page = _page("m.id", allowed, before)
+    return _filled(_PAGE, allowed, {"limit": limit}, columns=_MEMORY, page=page)
+
+
+def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:
+    """Memories in scope next to the given ones in the relation graph."""
+    allowed = memories_in(scope, syntax)
+    allowed.values["ids"] = list(ids)
+    ends = {"from_ids": syntax.any_of("f.from_id", "ids"), "to_ids": syntax.any_of("o.to_id", "ids")}
+    return _filled(_RELATED, allowed, {"limit": limit}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
+
+
+def thread_users(scope: Scope, syntax: Syntax, thread_id: str) -> Statement:
+    """At most two users in the scope's tenant and user list that have a thread of this name."""
+    allowed = Predicate(syntax)
+    allowed.compare("r.tenant_id", "=", "tenant", scope.tenant)
+    if scope.users is not None:
+        allowed.one_of("r.user_id", "users", sorted(scope.users))
+    return _filled(_THREAD_USERS, allowed, {"thread_id": thread_id}, users=allowed.sql)
+
+
+def revision(scope: Scope, syntax: Syntax, user_id: str, thread_id: str) -> Statement:
+    """A thread's revision."""
+    tenant = Predicate(syntax, values={"tenant": scope.tenant})
+    return _filled(_REVISION, tenant, {"user_id": user_id, "thread_id": thread_id})
+
+
+def changes(scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, limit: int) -> Statement:
+    """The last changes of memories in a thread, given as (user, thread id), after a revision."""
+    allowed = memories_in(scope.narrowed_to_permission(), syntax, any_state=True)
+    values: dict[str, object] = {"user_id": thread[0], "thread_id": thread[1], "since": since, "limit": limit}
+    return _filled(_CHANGES, allowed, values)
+
+
+def seen(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
+    """Whether a memory is in scope, in any state."""
+    return _filled(_SEEN, memories_in(scope, syntax, any_state=True), {"memory_id": memory_id})
+
+
+def history(scope: Scope, syntax: Syntax, memory_id: UUID, before: UUID | None, limit: int) -> Statement:
+    """A page of a memory's history, newest first; ask :func:`seen` before."""
+    wanted = Predicate(syntax, values={"tenant": scope.tenant})
+    page = _page("h.id", wanted, before)
+    return _filled(_HISTORY, wanted, {"memory_id": memory_id, "limit": limit}, page=page)
+
+
+def _page(column: str, allowed: Predicate, before: UUID | None) -> str:
+    if before is None:
+        return "true"
+    allowed.values["before"] = before
+    return f"{column} < {allowed.syntax.value('before')}"
