@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import context
 
 from memplane.adapters.sql.tables import metadata
+from memplane.adapters.sqlite.engine import configure
 
 LOCK = 0x6D656D706C616E65  # "memplane"
 config = context.config
@@ -17,6 +18,8 @@ config.attributes.setdefault("app_role", arguments.get("app_role", "memplane_app
 def run() -> None:
     """Migrate within one transaction, holding an advisory lock on PostgreSQL."""
     engine = sa.create_engine(url, poolclass=sa.NullPool)
+    if engine.dialect.name == "sqlite":  # the write lock keeps migrations apart
+        configure(engine, begin="BEGIN IMMEDIATE")
     with engine.connect() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SET lock_timeout = '10s'"))

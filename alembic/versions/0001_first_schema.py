@@ -73,7 +73,7 @@ def _tenancy() -> None:
         "tenants",
         sa.Column("tenant_id", sa.String(length=63), nullable=False),
         sa.Column("created_at", UtcTime(), nullable=False),
-        sa.CheckConstraint("tenant_id <> ''", name="ck_tenants_tenant_named"),
+        sa.CheckConstraint("tenant_id <> ''", name=op.f("ck_tenants_tenant_named")),
         sa.PrimaryKeyConstraint("tenant_id", name="pk_tenants"),
     )
     op.create_table(
@@ -164,6 +164,7 @@ def _threads() -> None:
             "tenant_id", "user_id", "thread_id", "seq", name="uq_turns_tenant_id_user_id_thread_id_seq"
         ),
     )
+    op.create_index("ix_turns_user", "turns", ["tenant_id", "user_id", "id"], unique=False)
     op.create_index(
         "uq_turns_external",
         "turns",
@@ -211,7 +212,7 @@ def _memories() -> None:
         sa.Column("category", sa.String(length=63), nullable=False),
         sa.Column("type", sa.String(length=16), nullable=False),
         sa.Column("visibility", sa.String(length=16), nullable=False),
-        sa.Column("min_trust", sa.String(length=16), nullable=True),
+        sa.Column("min_trust", sa.String(length=16), nullable=False),
         sa.Column("title", sa.Text(), nullable=True),
         sa.Column("content", sa.Text(), nullable=False),
         sa.Column("narrative", sa.Text(), nullable=True),
@@ -252,8 +253,8 @@ def _memories() -> None:
         sa.Column("term_length", sa.Integer(), nullable=False),
         sa.Column("terms", sa.LargeBinary(), nullable=False),
         sa.Column("embedding", Embedding(), nullable=True),
-        sa.CheckConstraint("confidence BETWEEN 0 AND 1", name="ck_memories_confidence"),
-        sa.CheckConstraint("importance BETWEEN 1 AND 5", name="ck_memories_importance"),
+        sa.CheckConstraint("confidence BETWEEN 0 AND 1", name=op.f("ck_memories_confidence")),
+        sa.CheckConstraint("importance BETWEEN 1 AND 5", name=op.f("ck_memories_importance")),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_memories_tenants"),
         sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_memories"),
     )
@@ -263,13 +264,13 @@ def _memories() -> None:
         "memories",
         ["tenant_id", "user_id", "external_id"],
         unique=True,
-        postgresql_where=sa.text("external_id IS NOT NULL"),
-        sqlite_where=sa.text("external_id IS NOT NULL"),
+        postgresql_where=sa.text("external_id IS NOT NULL AND state = 'active'"),
+        sqlite_where=sa.text("external_id IS NOT NULL AND state = 'active'"),
     )
     op.create_index(
         "uq_memories_value",
         "memories",
-        ["tenant_id", "user_id", "category", "type", "visibility", "value_hash"],
+        ["tenant_id", "user_id", "category", "type", "visibility", "min_trust", "value_hash"],
         unique=True,
         postgresql_where=sa.text("state = 'active'"),
         sqlite_where=sa.text("state = 'active'"),
@@ -285,7 +286,7 @@ def _memories() -> None:
         sa.Column("co_recalls", sa.Integer(), server_default="0", nullable=False),
         sa.Column("created_at", UtcTime(), nullable=False),
         sa.Column("updated_at", UtcTime(), nullable=False),
-        sa.CheckConstraint("from_id <> to_id", name="ck_relations_two_ends"),
+        sa.CheckConstraint("from_id <> to_id", name=op.f("ck_relations_two_ends")),
         sa.ForeignKeyConstraint(
             ["tenant_id", "from_id"],
             ["memories.tenant_id", "memories.id"],

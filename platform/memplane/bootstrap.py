@@ -14,6 +14,8 @@ from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.provision import check_schema, provision_embedded
 from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
+from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.application.accesses import AccessLog
 from memplane.application.browse import Browse
 from memplane.application.embedding_guard import EmbeddingGuard
@@ -31,6 +33,8 @@ from memplane.settings import Settings
 logger = logging.getLogger("memplane")
 POLICY_WATCH_SECONDS = 1.0
 DEFAULT_TENANT = "default"
+SQLITE = "sqlite:///"
+SQLITE_FILE = "memplane.db"
 
 
 def now() -> datetime:
@@ -43,13 +47,8 @@ class Application:
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         self.policies = policies_of(settings.policies)
-        self.storage = PostgresStorage(
-            database_url,
-            pool_size=settings.pool_size,
-            pool_wait=settings.pool_wait,
-            statement_timeout_ms=settings.statement_timeout_ms,
-        )
         self.embedder = BatchingEmbedder(WordLlama())
+        self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
@@ -76,6 +75,10 @@ class Application:
         await self.storage.close()
         self.embedder.close()
 
+    async def ensure_tenant(self, tenant: str) -> None:
+        """Make a tenant if it is new."""
+        await self.storage.write(tenant, lambda uow: uow.ensure_tenant(now()))
+
     async def _watch_policies(self) -> None:
         told: object = None
         while True:
@@ -91,6 +94,18 @@ class Application:
 def policies_of(folder: Path | None) -> PolicyFiles:
     """The operator's policy files, or the shipped ones."""
     return PolicyFiles(folder or shipped_policies())
+
+
+def _storage(settings: Settings, url: str, dimensions: int) -> PostgresStorage | SqliteStorage:
+    """The database that a URL names: ``postgresql://…`` or ``sqlite:///file``."""
+    if url.startswith(SQLITE):
+        return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions)
+    return PostgresStorage(
+        url,
+        pool_size=settings.pool_size,
+        pool_wait=settings.pool_wait,
+        statement_timeout_ms=settings.statement_timeout_ms,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +125,15 @@ def prepare(settings: Settings) -> Prepared:
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        check_schema(url)
+        if url.startswith(SQLITE):
+            migrate_sqlite(Path(url.removeprefix(SQLITE)))
+        else:
+            check_schema(url)
         return Prepared(url, lambda: None)
+    if settings.storage == "sqlite":
+        file = settings.data / SQLITE_FILE
+        migrate_sqlite(file)
+        return Prepared(f"{SQLITE}{file}", lambda: None)
     server = EmbeddedPostgres.start(settings.data)
     try:
         return Prepared(provision_embedded(server), server.stop)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,6 +21,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MEMPLANE_", extra="ignore")
 
+    storage: Literal["postgres", "sqlite"] = Field(
+        default="postgres", description="the embedded PostgreSQL, or one SQLite file in the data folder"
+    )
     database_url: SecretStr | None = Field(
         default=None, description="PostgreSQL URL of the application's role; none: the embedded server"
     )
@@ -35,4 +39,6 @@ class Settings(BaseSettings):
     pool_wait: float = Field(default=5.0, gt=0, description="seconds a request waits for a connection before 503")
     statement_timeout_ms: int = Field(default=10_000, ge=100, description="the longest statement")
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="the largest request body")
-    log_level: str = Field(default="WARNING", description="DEBUG, INFO, WARNING or ERROR")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="WARNING", description="DEBUG, INFO, WARNING or ERROR"
+    )

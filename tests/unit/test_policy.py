@@ -178,7 +178,7 @@ class TestLookups:
 
     def test_a_policy_cannot_be_changed(self) -> None:
         with pytest.raises(FrozenInstanceError):
-            POLICY.digest = "sha256:11"  # type: ignore[misc]
+            POLICY.digest = "sha256:11"  # type: ignore[misc]  # what is shown to fail
         assert replace(POLICY, digest="sha256:11").digest != POLICY.digest
 
 

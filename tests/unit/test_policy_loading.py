@@ -106,7 +106,7 @@ def test_everything_that_a_file_can_say_arrives(tmp_path: Path) -> None:
 def test_a_loaded_policy_cannot_be_changed(shipped: Policy) -> None:
     for mapping in (shipped.categories, shipped.allowlists, shipped.trust, shipped.writing.types, shipped.rankings):
         with pytest.raises(TypeError):
-            mapping["new"] = None  # type: ignore[index]
+            mapping["new"] = None  # type: ignore[index]  # what is shown to fail
 
 
 def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
+from memplane.application.gateway import clean_filters
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry
@@ -43,7 +44,7 @@ class Browse:
         policy = self._policies.current
         speaker = principal.speak_as(agent)
         allowed = policy.readable(speaker, categories) if categories else policy.allowlist(speaker).read
-        return read_scope(principal, policy, allowed, self._clock(), filters)
+        return read_scope(principal, policy, allowed, self._clock(), clean_filters(filters or Filters()))
 
     async def get(self, principal: Principal, memory_id: UUID, agent: str | None = None) -> Memory:
         """One memory.

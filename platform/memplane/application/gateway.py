@@ -6,7 +6,7 @@ events.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -27,10 +27,13 @@ from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.scope import Filters
 from memplane.domain.text import normalise, terms
 
 T = TypeVar("T")
 MAX_ID_CHARS = 255
+MAX_ID_BYTES = 800
+"""Three such names and a tenant fit one key of a B-tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +154,25 @@ def clean_id(value: str | None, field: str) -> str | None:
     clean = " ".join(normalise(value, field).split())
     if len(clean) > MAX_ID_CHARS:
         raise LimitExceeded(f"{field}: {len(clean)} characters, at most {MAX_ID_CHARS}", field=field)
+    if (size := len(clean.encode())) > MAX_ID_BYTES:
+        raise LimitExceeded(f"{field}: {size} bytes, at most {MAX_ID_BYTES}", field=field)
     return clean
+
+
+def clean_filters(filters: Filters) -> Filters:
+    """Filters whose names are normalised as they were when they were stored, so that they compare equal.
+
+    Raises:
+        InvalidText: a name is empty or cannot be stored.
+        LimitExceeded: a name is too long.
+    """
+    return replace(
+        filters,
+        user_id=clean_id(filters.user_id, "user_id"),
+        agent_id=clean_id(filters.agent_id, "agent_id"),
+        run_id=clean_id(filters.run_id, "run_id"),
+        actor_id=clean_id(filters.actor_id, "actor_id"),
+        thread_id=clean_id(filters.thread_id, "thread_id"),
+        entity=clean_id(filters.entity, "entity"),
+        tags=tuple(normalise(tag, "tags") for tag in filters.tags),
+    )

@@ -49,6 +49,17 @@ class Keys:
         self._storage = storage
         self._policies = policies
         self._clock = clock
+        self._local: dict[str, StoredKey] = {}
+
+    def local(self, tenant: str, new: NewKey) -> str:
+        """A credential that only this process knows, for a caller within it; it is nowhere stored.
+
+        Raises:
+            Invalid: as for :meth:`create`.
+        """
+        stored, credential = self._made(tenant, new)
+        self._local[stored.key_id] = stored
+        return credential
 
     async def create(self, tenant: str, new: NewKey) -> tuple[StoredKey, str]:
         """Make a key, and its tenant if that is new.
@@ -59,6 +70,12 @@ class Keys:
         Raises:
             Invalid: the policy does not know an agent that is named, or the list of users is empty.
         """
+        stored, credential = self._made(tenant, new)
+        await self._storage.write(tenant, lambda uow: uow.ensure_tenant(stored.created_at))
+        await self._storage.write(tenant, lambda uow: uow.keys.add(stored))
+        return stored, credential
+
+    def _made(self, tenant: str, new: NewKey) -> tuple[StoredKey, str]:
         named = [agent for agent in (new.agent, *new.act_for) if agent not in (None, ALL)]
         unknown = [agent for agent in named if agent not in self._policies.current.allowlists]
         if unknown:
@@ -66,7 +83,6 @@ class Keys:
             raise Invalid(f"the policy has no agent '{unknown[0]}'; it has {known}", field="agent")
         if new.users is not None and not new.users:
             raise Invalid("users: name at least one, or leave it out for every user", field="users")
-        now = self._clock()
         key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
         stored = StoredKey(
             tenant=tenant,
@@ -78,11 +94,9 @@ class Keys:
             trust=new.trust.value,
             scopes=tuple(scope.value for scope in new.scopes),
             label=new.label,
-            created_at=now,
+            created_at=self._clock(),
             expires_at=new.expires_at,
         )
-        await self._storage.write(tenant, lambda uow: uow.ensure_tenant(now))
-        await self._storage.write(tenant, lambda uow: uow.keys.add(stored))
         return stored, f"{PREFIX}_{key_id}_{secret}"
 
     async def list(self, tenant: str) -> Sequence[StoredKey]:
@@ -108,7 +122,7 @@ class Keys:
         parts = (credential or "").split("_", 2)
         if len(parts) != 3 or parts[0] != PREFIX or not parts[1].isalnum() or not parts[1].isascii():
             raise refusal
-        stored = await self._storage.find_key(parts[1])
+        stored = self._local.get(parts[1]) or await self._storage.find_key(parts[1])
         expected = stored.secret_hash if stored else bytes(32)
         holds = hmac.compare_digest(_hash(parts[2]), expected)
         if stored is None or not holds or stored.revoked_at is not None:

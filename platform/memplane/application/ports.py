@@ -148,7 +148,7 @@ class MemoryStore(Protocol):
         ...
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:
-        """The memory of the same external id, or the active one of the same value, locked; or none."""
+        """The active memory of the same external id, or of the same value, locked; or none."""
         ...
 
     async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:

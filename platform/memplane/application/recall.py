@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
 
 from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.ports import (
     Access,
     Accesses,
@@ -23,8 +24,8 @@ from memplane.application.ports import (
 )
 from memplane.application.threads import Delta, thread_delta, thread_user
 from memplane.domain.errors import LimitExceeded
-from memplane.domain.memory import Memory
-from memplane.domain.policy import Policy, RankingProfile
+from memplane.domain.memory import Memory, MemoryType
+from memplane.domain.policy import ContextMode, Policy, RankingProfile
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.priors import Prior, explained, printed_weights, with_priors
 from memplane.domain.ranking import Scored, score
@@ -135,8 +136,12 @@ class RecallMemories:
         principal.require(KeyScope.READ)
         policy = self._policies.current
         agent = principal.speak_as(question.agent)
-        scope = read_scope(
-            principal, policy, policy.readable(agent, question.categories), self._clock(), question.filters
+        question = replace(
+            question, filters=clean_filters(question.filters), thread_id=clean_id(question.thread_id, "thread_id")
+        )
+        scope = replace(
+            read_scope(principal, policy, policy.readable(agent, question.categories), self._clock(), question.filters),
+            procedures=_asks_for_procedures(question, policy),
         )
         profile = policy.ranking(question.ranking)
         if not 1 <= question.top_k <= MAX_TOP_K:
@@ -149,7 +154,9 @@ class RecallMemories:
             rendered = fit(items, question.top_k, question.budget_tokens)
             if question.related:
                 rendered = await _with_related(reader, scope, question, rendered)
-            delta = await self._delta(reader, scope, question)
+            # whatever the question narrows: else a revision passes whose change the agent was never told
+            whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
+            delta = await self._delta(reader, whole, question)
         self._note(principal, scope, rendered)
         weights = printed_weights(profile, self._embedder.model)
         usage, prompt = _usage(question, rendered, ranked, query)
@@ -213,6 +220,12 @@ class RecallMemories:
         )
         returned = tuple(item.unit.id for item in rendered.items if isinstance(item.unit, Memory))
         self._accesses.note(Access(principal.tenant, returned, event))
+
+
+def _asks_for_procedures(question: Question, policy: Policy) -> bool:
+    """Procedures come only when asked for: by their type, or by naming a category that stays out of contexts."""
+    named = (policy.categories[name].context for name in question.categories)
+    return question.filters.type is MemoryType.PROCEDURAL or ContextMode.NONE in named
 
 
 def _usage(question: Question, rendered: Rendered, ranked: _Ranked, query: Query | None) -> tuple[Usage, str | None]:

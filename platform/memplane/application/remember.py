@@ -22,12 +22,13 @@ from memplane.domain.memory import (
     new_id,
 )
 from memplane.domain.merging import value_hash
-from memplane.domain.policy import Policy
+from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
 from memplane.domain.scope import Scope, read_scope
 from memplane.domain.writing import constrain
 
 _MISSING = "no such memory"
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +94,21 @@ class Remember:
             InvalidText, LimitExceeded, WritingConstraintViolated: the text cannot be stored as it is.
         """
         policy, now = self._gateway.begin(principal)
-        memory = prepare(principal, policy, new, now, principal.speak_as(agent))
+        speaker = principal.speak_as(agent)
+        memory = prepare(principal, policy, new, now, speaker)
         material = await self._gateway.material_of(memory.text)
 
         async def work(write: Write) -> Outcome:
-            if await write.uow.memories.add(memory, material):
-                return Outcome("created", memory, await write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, memory))
-            there = await write.uow.memories.find_duplicate(memory)
-            if there is None:
-                raise Conflict("the same memory was changed at the same moment; try again")
-            return await _mentioned(write, there)
+            for _ in range(_TRIES):
+                if await write.uow.memories.add(memory, material):
+                    rev = await write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, memory)
+                    return Outcome("created", memory, rev)
+                there = await write.uow.memories.find_duplicate(memory)
+                if there is not None and there.expires_at is not None and there.expires_at <= now:
+                    await _retired(write, there)
+                elif there is not None:
+                    return await _mentioned(write, there, memory, speaker)
+            raise Conflict("the same memory is being changed at this moment; try again")
 
         return await self._gateway.run(principal, policy, now, work)
 
@@ -167,13 +173,7 @@ class Remember:
         async def work(write: Write) -> Outcome:
             before = await _locked(write, speaker, memory_id, version)
             check_transition(before.state, State.SOFT_DELETED)
-            gone = replace(
-                before,
-                state=State.SOFT_DELETED,
-                purge_at=now + PURGE_AFTER,
-                updated_at=now,
-                version=before.version + 1,
-            )
+            gone = _deleted(before, now)
             await write.uow.memories.replace(gone, None)
             rev = await write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before)
             return Outcome("deleted", gone, rev)
@@ -207,7 +207,7 @@ def prepare(principal: Principal, policy: Policy, new: NewMemory, now: datetime,
         importance=new.importance,
         pinned=new.pinned,
         confidence=new.confidence,
-        min_trust=new.min_trust,
+        min_trust=new.min_trust or Trust.PUBLIC,
         source_ids=new.source_ids,
         event_time=new.event_time,
         valid_from=new.valid_from,
@@ -235,11 +235,30 @@ async def _locked(write: Write, agent: str, memory_id: UUID, version: int | None
     return memory
 
 
-async def _mentioned(write: Write, there: Memory) -> Outcome:
+async def _retired(write: Write, expired: Memory) -> None:
+    """Take an expired memory out of the way of one that says the same anew."""
+    gone = _deleted(expired, write.now)
+    await write.uow.memories.replace(gone, None)
+    await write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, expired)
+
+
+async def _mentioned(write: Write, there: Memory, told: Memory, agent: str) -> Outcome:
+    if there.value_hash != told.value_hash:  # found by its name alone, which must not open another category
+        allowed = write.policy.allowlist(agent).read
+        scope = read_scope(write.principal, write.policy, allowed, write.now)
+        if await write.uow.memories.lock(scope, there.id) is None:
+            raise Conflict("external_id: is taken; choose another", field="external_id")
     again = replace(there, mention_count=there.mention_count + 1, updated_at=write.now, version=there.version + 1)
     await write.uow.memories.replace(again, None)
-    rev = await write.changed(HistoryEvent.MENTION, None, again, there, {"mention_count": again.mention_count})
+    await write.changed(HistoryEvent.MENTION, None, again, there, {"mention_count": again.mention_count})
+    rev = await write.uow.threads.revision(told.user_id, told.thread_id) if told.thread_id else None
     return Outcome("duplicate", again, rev)
+
+
+def _deleted(memory: Memory, now: datetime) -> Memory:
+    return replace(
+        memory, state=State.SOFT_DELETED, purge_at=now + PURGE_AFTER, updated_at=now, version=memory.version + 1
+    )
 
 
 def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now: datetime) -> Memory:

@@ -42,12 +42,13 @@ class Threads:
             AmbiguousThread: more than one user of the caller has a thread of this name, and none was named.
         """
         principal.require(KeyScope.READ)
+        thread = clean_id(thread_id, "thread_id") or ""
         policy = self._policies.current
         allowed = policy.allowlist(principal.speak_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
         async with self._storage.reading(principal.tenant) as reader:
-            user = await thread_user(reader, scope, thread_id, scope.filters.user_id)
-            return await thread_delta(reader, scope, user, thread_id, since)
+            user = await thread_user(reader, scope, thread, scope.filters.user_id)
+            return await thread_delta(reader, scope, user, thread, since)
 
 
 async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str | None) -> str | None:

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+MAX_FIELDS = 100
 
 
 class Message(BaseModel):
@@ -12,9 +14,21 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, frozen=True)
 
 
+class Request(Message):
+    """A message from a caller."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: object) -> object:
+        """Refuse at once what has far too many fields: telling of each one that is unknown would take seconds."""
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise ValueError(f"{len(value)} fields, at most {MAX_FIELDS}")
+        return value
+
+
 def _in_range(value: datetime) -> datetime:
-    if not 1 <= value.year <= 9998:
-        raise ValueError("the year must be 1 to 9998")
+    if not 2 <= value.year <= 9998:  # one year from both ends of the calendar, for the zone
+        raise ValueError("the year must be 2 to 9998")
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 

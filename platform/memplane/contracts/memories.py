@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from memplane.contracts.base import Category, Importance, Message, Name, Text, Time
+from memplane.contracts.base import Category, Importance, Message, Name, Request, Text, Time
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import (
@@ -26,7 +26,7 @@ Attributes = Annotated[dict[str, JsonValue], Field(max_length=100)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class NewMemoryRequest(Message):
+class NewMemoryRequest(Request):
     """A memory to store. Trust and source are assigned by the server."""
 
     user_id: Name
@@ -66,7 +66,7 @@ class NewMemoryRequest(Message):
     attributes: Attributes = {}
 
 
-class MemoryChange(Message):
+class MemoryChange(Request):
     """Fields of a memory to change; a field that is not named stays."""
 
     content: Text | None = None
@@ -125,7 +125,7 @@ class MemoryRecord(Message):
     pinned: bool
     confidence: float
     trust_state: TrustState
-    min_trust: Trust | None
+    min_trust: Trust
     source: Source
     source_ids: list[UUID]
     event_time: datetime | None
@@ -154,7 +154,7 @@ class MemoryList(Message):
     """Cursor of the next page."""
 
 
-class NewTurnRequest(Message):
+class NewTurnRequest(Request):
     """A message of a conversation."""
 
     user_id: Name
@@ -174,7 +174,7 @@ class NewTurnRequest(Message):
     """Whether facts may be drawn from it."""
 
 
-class TurnBatchRequest(Message):
+class TurnBatchRequest(Request):
     """Up to 1 000 turns, stored all or none."""
 
     turns: Annotated[list[NewTurnRequest], Field(min_length=1, max_length=1_000)]

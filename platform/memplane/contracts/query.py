@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from memplane.contracts.base import Category, Importance, Message, Name, Time
+from memplane.contracts.base import Category, Importance, Message, Name, Request, Time
 from memplane.contracts.memories import MemoryRecord, TurnRecord
 from memplane.domain.memory import MemoryType, Role
 
@@ -21,7 +21,7 @@ def _day_or_time(value: object) -> object:
 DayOrTime = Annotated[Time, BeforeValidator(_day_or_time)]
 
 
-class QueryFilters(Message):
+class QueryFilters(Request):
     """Conditions that narrow a read; each is optional, and none can widen it."""
 
     user_id: Name | None = None
@@ -44,7 +44,7 @@ class QueryFilters(Message):
     """Exclusive; a day or a time."""
 
 
-class QueryRequest(Message):
+class QueryRequest(Request):
     """A question to the memory."""
 
     agent: Name | None = None

@@ -153,6 +153,12 @@ class SchemaMismatch(StorageError):
     code = "schema_mismatch"
 
 
+class NotSupported(MemplaneError):
+    """This database does not have the capability."""
+
+    code = "not_supported"
+
+
 class EmbeddingMismatch(StorageError):
     """The stored vectors were made by another embedding model than the one that runs."""
 

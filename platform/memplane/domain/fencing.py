@@ -1,10 +1,13 @@
 """Recalled text as data: a fence that stored text cannot forge, and characters that cannot hide."""
 
+import re
 import secrets
 import unicodedata
 from collections.abc import Sequence
 
-_TAG_BLOCK = range(0xE0000, 0xE0080)
+# characters that leave no trace where they stand, though their category does not say so: joiners, fillers, variation
+# selectors but for the two that choose how an emoji looks, and the block of tags
+_TRACELESS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0d\uffa0\U000e0000-\U000e0fff]")
 
 
 def visible(text: str) -> str:
@@ -13,13 +16,15 @@ def visible(text: str) -> str:
     Line breaks become a visible mark too, so that a stored text stays on its own line. A joiner inside an emoji or a
     script that needs it is shown as well: a prompt is read by a model, not by a typesetter.
     """
-    return text if text.isprintable() else "".join(_shown(c) for c in text)
+    if text.isprintable() and not _TRACELESS.search(text):
+        return text
+    return "".join(_shown(c) for c in text)
 
 
 def _shown(character: str) -> str:
     if character == "\n":
         return " ⏎ "
-    if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs") or ord(character) in _TAG_BLOCK:
+    if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs") or _TRACELESS.match(character):
         return f"\\u{{{ord(character):x}}}"
     return character
 

@@ -142,7 +142,7 @@ class Memory:
     pinned: bool = False
     confidence: float = 1.0
     trust_state: TrustState = TrustState.CANDIDATE
-    min_trust: str | None = None
+    min_trust: str = "public"
     source_ids: tuple[UUID, ...] = ()
     event_time: datetime | None = None
     valid_from: datetime | None = None

@@ -25,7 +25,8 @@ class Prior:
     @classmethod
     def newest(cls, place: int) -> "Prior":
         """The score of a unit that is listed by time: 1/(1 + place)."""
-        return cls(1.0 / (1 + place), {"place": place})
+        score = 1.0 / (1 + place)
+        return cls(score, {"newest": score})
 
 
 def explained(scored: Scored, unit: int, frequency: NDArray[np.float32], stems: Mapping[int, str]) -> Parts:

@@ -48,12 +48,13 @@ class Scope:
         tenant: the only tenant.
         categories: the only categories.
         visibilities: the only stores.
-        trust_levels: values of ``min_trust`` that the reader satisfies (rows without one are open to all).
+        trust_levels: values of ``min_trust`` that the reader satisfies.
         users: the only users, or ``None`` for all of the tenant.
         states: lifecycle states.
         trust_states: epistemic states.
         now: rows that expired before it are gone.
         turns: whether conversation turns are in scope.
+        procedures: whether memories of type ``procedural`` are in scope; a question gets them only when it asks.
         filters: what the request narrows further.
     """
 
@@ -66,6 +67,7 @@ class Scope:
     turns: bool
     states: tuple[State, ...] = (State.ACTIVE,)
     trust_states: tuple[TrustState, ...] = RETRIEVABLE_TRUST
+    procedures: bool = True
     filters: Filters = field(default_factory=Filters)
 
     def narrowed_to_permission(self) -> "Scope":

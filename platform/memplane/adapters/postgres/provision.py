@@ -6,7 +6,7 @@ from psycopg import sql
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.sql import migrations
-from memplane.domain.errors import StorageError, StorageUnavailable
+from memplane.domain.errors import SchemaMismatch, StorageError, StorageUnavailable
 
 APP_ROLE = "memplane_app"
 OWNER_ROLE = "memplane_owner"
@@ -88,5 +88,10 @@ def check_schema(url: str) -> None:
             migrations.check_fit(migrations.current(connection))
     except sa.exc.OperationalError as error:
         raise StorageUnavailable(f"the database cannot be reached: {error.orig}") from error
+    except sa.exc.ProgrammingError as error:
+        role = sa.make_url(url).username
+        raise SchemaMismatch(
+            f"the role '{role}' may not read the schema: run `memplane migrate` with MEMPLANE_APP_ROLE={role}"
+        ) from error
     finally:
         engine.dispose()

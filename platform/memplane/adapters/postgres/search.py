@@ -4,6 +4,7 @@ Every statement runs inside a transaction that has set the tenant for row-level 
 predicate besides. Named parameters are psycopg's.
 """
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import numpy as np
@@ -36,6 +37,10 @@ class PostgresSyntax:
     def holds_all(self, column: str, name: str) -> str:
         """The list column holds every item of a bound list."""
         return f"{column} @> %({name})s::text[]"
+
+    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values as psycopg takes them: as they are."""
+        return dict(values)
 
 
 SYNTAX = PostgresSyntax()

@@ -1,7 +1,7 @@
 """PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -40,6 +40,10 @@ class _WriteSyntax:
     def holds_all(self, column: str, name: str) -> str:
         """The list column holds every item of a bound list."""
         return f"{column} @> CAST(:{name} AS text[])"
+
+    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values as psycopg takes them: as they are."""
+        return dict(values)
 
 
 class PostgresStorage:
@@ -92,10 +96,12 @@ class PostgresStorage:
         async with self._connection() as connection:
             row = await (
                 await connection.execute(
-                    "SELECT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (SELECT 1 FROM pg_class c"
+                    # of every role that it is or can become
+                    "SELECT current_user AS rolname, bool_or(r.rolsuper) AS rolsuper,"
+                    " bool_or(r.rolbypassrls) AS rolbypassrls, EXISTS (SELECT 1 FROM pg_class c"
                     " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
                     " AND pg_has_role(current_user, c.relowner, 'MEMBER')) AS owner"
-                    " FROM pg_roles r WHERE r.rolname = current_user"
+                    " FROM pg_roles r WHERE pg_has_role(current_user, r.oid, 'MEMBER')"
                 )
             ).fetchone()
         faults = [name for name in ("rolsuper", "rolbypassrls", "owner") if row and row[name]]

@@ -35,6 +35,10 @@ class Syntax(Protocol):
         """The list column holds every item of a bound list."""
         ...
 
+    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values as the database's driver takes them."""
+        ...
+
 
 @dataclass(slots=True)
 class Predicate:
@@ -78,9 +82,9 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
     _owner(found, scope, alias)
     found.one_of(f"{alias}.category", "categories", list(scope.categories))
     found.one_of(f"{alias}.visibility", "visibilities", sorted(scope.visibilities))
-    levels = syntax.any_of(f"{alias}.min_trust", "trust_levels")
-    found.conditions.append(f"({alias}.min_trust IS NULL OR {levels})")
-    found.values["trust_levels"] = list(scope.trust_levels)
+    found.one_of(f"{alias}.min_trust", "trust_levels", list(scope.trust_levels))
+    if not scope.procedures:
+        found.compare(f"{alias}.type", "<>", "hidden_type", MemoryType.PROCEDURAL)
     if not any_state:
         found.one_of(f"{alias}.state", "states", list(scope.states))
         found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))

@@ -15,7 +15,7 @@ from memplane.domain.scope import Scope
 _MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _TURN = ", ".join(f"t.{name}" for name in TURN_COLUMNS)
 
-# Ids are ordered by time. Served by ix_memories_user or pk_memories, and pk_turns.
+# Ids are ordered by time. Served by ix_memories_user and ix_turns_user, or pk_memories and pk_turns for a whole tenant.
 _NEWEST = """
 SELECT {table}_ids.id FROM (
 SELECT u.id FROM {table} u WHERE {scope} ORDER BY u.id DESC LIMIT {limit}) AS {table}_ids"""

@@ -33,6 +33,8 @@ Insert = Callable[[sa.Table], Any]
 # what makes a text findable stays in the database
 _MEMORY = [tables.memories.c[name] for name in MEMORY_COLUMNS]
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
+# written out, as the unique indexes of active memories have it: a bound value would keep a generic plan from them
+_ACTIVE: sa.ColumnElement[str] = sa.literal_column(f"'{State.ACTIVE}'")
 
 
 def thread_key(user_id: str, thread_id: str) -> int:
@@ -59,19 +61,19 @@ class SqlMemories:
         return (await self._connection.execute(statement)).first() is not None
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:
-        """The memory of the same external id, or the active one of the same value, locked; or none."""
+        """The active memory of the same external id, or of the same value, locked; or none."""
         m = tables.memories.c
         same_value = sa.and_(
             m.category == memory.category,
             m.type == memory.type,
             m.visibility == memory.visibility,
+            m.min_trust == memory.min_trust,
             m.value_hash == memory.value_hash,
-            m.state == State.ACTIVE,
         )
         same = same_value if memory.external_id is None else sa.or_(m.external_id == memory.external_id, same_value)
         statement = (
             sa.select(*_MEMORY)
-            .where(m.tenant_id == self._tenant, m.user_id == memory.user_id, same)
+            .where(m.tenant_id == self._tenant, m.user_id == memory.user_id, m.state == _ACTIVE, same)
             .order_by(m.external_id.is_(None), m.id)
             .limit(1)
             .with_for_update()
@@ -87,7 +89,7 @@ class SqlMemories:
             .where(
                 tables.memories.c.tenant_id == self._tenant,
                 tables.memories.c.id == memory_id,
-                sa.text(allowed.sql).bindparams(**allowed.values),
+                sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
             )
             .with_for_update()
         )

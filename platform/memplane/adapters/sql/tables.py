@@ -83,7 +83,7 @@ memories = sa.Table(
     sa.Column("category", sa.String(63), nullable=False),
     sa.Column("type", sa.String(16), nullable=False),
     sa.Column("visibility", sa.String(16), nullable=False),
-    sa.Column("min_trust", sa.String(16)),
+    sa.Column("min_trust", sa.String(16), nullable=False),
     # content
     sa.Column("title", sa.Text),
     sa.Column("content", sa.Text, nullable=False),
@@ -138,17 +138,21 @@ memories = sa.Table(
 sa.Index("ix_memories_user", memories.c.tenant_id, memories.c.user_id, memories.c.id)
 sa.Index(
     "uq_memories_value",
-    *(memories.c[name] for name in ("tenant_id", "user_id", "category", "type", "visibility", "value_hash")),
+    *(
+        memories.c[name]
+        for name in ("tenant_id", "user_id", "category", "type", "visibility", "min_trust", "value_hash")
+    ),
     unique=True,
     postgresql_where=memories.c.state == sa.literal_column("'active'"),
     sqlite_where=memories.c.state == sa.literal_column("'active'"),
 )
+_NAMED_AND_ACTIVE = sa.and_(memories.c.external_id.is_not(None), memories.c.state == sa.literal_column("'active'"))
 sa.Index(
     "uq_memories_external",
     *(memories.c[name] for name in ("tenant_id", "user_id", "external_id")),
     unique=True,
-    postgresql_where=memories.c.external_id.is_not(None),
-    sqlite_where=memories.c.external_id.is_not(None),
+    postgresql_where=_NAMED_AND_ACTIVE,
+    sqlite_where=_NAMED_AND_ACTIVE,
 )
 
 thread_revision = sa.Table(
@@ -195,6 +199,7 @@ turns = sa.Table(
         ["thread_revision.tenant_id", "thread_revision.user_id", "thread_revision.thread_id"],
     ),
 )
+sa.Index("ix_turns_user", turns.c.tenant_id, turns.c.user_id, turns.c.id)
 sa.Index(
     "uq_turns_external",
     *(turns.c[name] for name in ("tenant_id", "user_id", "thread_id", "external_id")),

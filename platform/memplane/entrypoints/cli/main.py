@@ -1,32 +1,62 @@
 """The command line."""
 
-from pathlib import Path
+import sys
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from memplane.entrypoints.cli.serve import serve as run_server
-from memplane.settings import Settings
+from memplane.client import MemplaneClientError
+from memplane.domain.errors import MemplaneError
+from memplane.entrypoints.cli import doctor, keys, memory, policy, serve, setup
+from memplane.entrypoints.cli.bench import bench_app
+from memplane.entrypoints.cli.demo.command import demo
+from memplane.entrypoints.cli.options import settings_of
+from memplane.entrypoints.cli.output import EXIT_CODES, report, report_unexpected
 
-app = typer.Typer(name="memplane", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    name="memplane", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, epilog=EXIT_CODES
+)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"memplane {version('memplane')}")
+        raise typer.Exit
 
 
 @app.callback()
-def root() -> None:
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
     """Memplane: the memory plane for teams of AI agents."""
 
 
-@app.command()
-def serve(
-    data: Annotated[Path | None, typer.Option(help="Data folder of the embedded database and the keys.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 for any free one.")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-) -> None:
-    """Run the server."""
-    given = {name: value for name, value in (("data", data), ("port", port), ("host", host)) if value is not None}
-    raise typer.Exit(run_server(Settings(**given)))
+_SERVER, _MEMORY = "Server", "Memory, over HTTP"
+for _command in (serve.serve, setup.init, setup.migrate, doctor.doctor):
+    app.command(rich_help_panel=_SERVER)(_command)
+app.add_typer(keys.app, rich_help_panel=_SERVER)
+app.add_typer(policy.app, rich_help_panel=_SERVER)
+for _name, _command in memory.COMMANDS.items():
+    app.command(_name, rich_help_panel=_MEMORY)(_command)
+app.command(rich_help_panel="Getting to know it")(demo)
+app.add_typer(bench_app, name="bench", rich_help_panel="Getting to know it")
 
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        app()
+    except (MemplaneError, MemplaneClientError, OSError) as error:
+        sys.exit(report(error))
+    except Exception as error:  # noqa: BLE001 - the last resort: one line, and the rest on request
+        sys.exit(report_unexpected(error, trace=_wants_trace()))
+
+
+def _wants_trace() -> bool:
+    try:
+        return settings_of().log_level == "DEBUG"
+    except MemplaneError:
+        return False

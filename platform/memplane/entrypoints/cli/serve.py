@@ -1,64 +1,28 @@
 """`memplane serve`: the database, the keys and the HTTP server in one command."""
 
-import asyncio
 import logging
-import os
-import socket
+from typing import Annotated
 
-import uvicorn
+import typer
 
-from memplane.adapters.key_file import KeyFile
-from memplane.bootstrap import Application, ensure_keys, prepare
-from memplane.settings import Settings
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from memplane.domain.errors import MemplaneError
+from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.output import ExitCode, Json, report
 
 
-class _Server(uvicorn.Server):
-    """A server that says in one line when it serves."""
+def serve(
+    data: Data = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 for any free one.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    json: Json = False,
+) -> None:
+    """Run the server. Its one line on standard output is `ready URL`, once it serves."""
+    from memplane.entrypoints.cli.serving import run_server  # noqa: PLC0415 - the server, which no other command waits for
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
-        await super().startup(sockets=sockets)
-        if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            print(f"ready http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)  # noqa: T201 - the contract
-
-
-def serve(settings: Settings) -> int:
-    """Serve until told to stop.
-
-    Returns:
-        The exit code: 0 after an ordinary stop, 3 when the server could not start.
-    """
+    settings = settings_of(data=data, port=port, host=host)
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    prepared = prepare(settings)
     try:
-        if settings.host in LOOPBACK:
-            asyncio.run(first_keys(settings, prepared.url))
-        os.environ["MEMPLANE_DATABASE_URL"] = prepared.url
-        config = uvicorn.Config(
-            "memplane.entrypoints.http.app:from_environment",
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            log_level=settings.log_level.lower(),
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=10,
-        )
-        server = _Server(config)
-        server.run()
-        return 0 if server.started else 3
-    finally:
-        prepared.stop()
-
-
-async def first_keys(settings: Settings, url: str) -> KeyFile:
-    """Make the keys of a single-user server."""
-    application = Application(settings, url)
-    await application.open()
-    try:
-        return await ensure_keys(application, settings.data)
-    finally:
-        await application.close()
+        code = run_server(settings, as_json=json)
+    except (MemplaneError, OSError) as error:
+        code = report(error, ExitCode.NOT_STARTED)
+    raise typer.Exit(code)

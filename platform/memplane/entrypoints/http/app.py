@@ -9,6 +9,7 @@ import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.http import health, problems, routes
+from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.settings import Settings
 
 
@@ -29,9 +30,9 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
         summary="The memory plane for teams of AI agents.",
         lifespan=lifespan,
         redoc_url=None,
-        max_body_size=max_body_bytes,
     )
     app.state.memplane = wired
+    app.add_middleware(BodyLimit, limit=max_body_bytes)
     problems.install(app)
     app.include_router(routes.router)
     app.include_router(health.router)

@@ -98,7 +98,10 @@ def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> E
     ]
     matched = item.parts.get("matched")
     stems = [str(stem) for stem in matched] if isinstance(matched, list) else []
-    return Explanation(signals=signals, weights=dict(recalled.weights), matched=stems, rules=rules)
+    # what came by its time or by a relation has one part, which is its score
+    weights = {part: weight for part, weight in recalled.weights.items() if part in signals}
+    weights = weights or dict.fromkeys(signals, 1.0)
+    return Explanation(signals=signals, weights=weights, matched=stems, rules=rules)
 
 
 def new_memory_of(request: NewMemoryRequest) -> NewMemory:

@@ -20,6 +20,7 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.Conflict: (409, "Conflict"),
     errors.NotFound: (404, "Not found"),
     errors.Forbidden: (403, "Forbidden"),
+    errors.NotSupported: (501, "Not supported"),
     errors.Unauthenticated: (401, "Unauthenticated"),
     errors.Invalid: (422, "Invalid request"),
     errors.StorageUnavailable: (503, "Unavailable"),

@@ -78,12 +78,13 @@ async def store_turn(
 
 
 @router.post("/turns:batch", status_code=201, responses=_problems(413), tags=["turns"], summary="Store many turns")
-async def store_turns(request: TurnBatchRequest, app: App, caller: Caller) -> TurnBatchOutcome:
+async def store_turns(request: TurnBatchRequest, app: App, caller: Caller, response: Response) -> TurnBatchOutcome:
     """Store up to 1 000 turns, all or none."""
     agents = {turn.agent for turn in request.turns}
     if len(agents) > 1:
         raise Invalid("turns: one call speaks as one agent; these name several", field="turns")
     stored = await app.ingest(caller, [convert.new_turn_of(turn) for turn in request.turns], agents.pop())
+    response.status_code = 201 if any(turn.created for turn in stored) else 200
     return TurnBatchOutcome(items=[convert.turn_outcome_of(turn) for turn in stored])
 
 
@@ -176,7 +177,10 @@ async def memory_history(
     return HistoryList(items=items, next=str(page.next) if page.next else None)
 
 
-@router.get("/threads/{thread_id}/delta", responses=_problems(), tags=["threads"], summary="What changed in a thread")
+# `path`: a thread's name may have slashes in it
+@router.get(
+    "/threads/{thread_id:path}/delta", responses=_problems(), tags=["threads"], summary="What changed in a thread"
+)
 async def delta(
     thread_id: Name,
     app: App,

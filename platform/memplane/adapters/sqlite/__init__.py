@@ -1,0 +1,1 @@
+"""SQLite: engine, search and its cache, for one person and one file."""

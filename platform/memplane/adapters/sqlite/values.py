@@ -1,0 +1,78 @@
+"""Values as SQLite keeps them, to and from Python."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy.dialects import sqlite
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.types import UtcTime
+
+_ANY_OF = "{column} IN (SELECT value FROM json_each(:{name}))"
+_HOLDS_ALL = """NOT EXISTS (
+SELECT 1 FROM json_each(:{name}) wanted WHERE wanted.value NOT IN (SELECT value FROM json_each({column})))"""
+_DIALECT = sqlite.dialect()
+_TIME = UtcTime()
+
+
+class SqliteSyntax:
+    """How SQLite writes the scope predicate; lists are bound as JSON."""
+
+    def value(self, name: str) -> str:
+        """A bound value."""
+        return f":{name}"
+
+    def any_of(self, column: str, name: str) -> str:
+        """The column's value is one of a bound list."""
+        return _ANY_OF.format(column=column, name=name)
+
+    def holds_all(self, column: str, name: str) -> str:
+        """The list column holds every item of a bound list."""
+        return _HOLDS_ALL.format(column=column, name=name)
+
+    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Values as SQLite takes them: ids as hex, times as text, lists as JSON."""
+        return {name: _bound(value) for name, value in values.items()}
+
+
+def _bound(value: object) -> object:
+    match value:
+        case UUID():
+            return value.hex
+        case datetime():
+            return _TIME.process_bind_param(value, _DIALECT)
+        case np.ndarray():
+            return value.astype("<f2").tobytes()
+        case str() | bytes():
+            return str(value) if isinstance(value, str) else value
+        case Sequence():
+            return json.dumps([_bound(item) for item in value])
+        case _:
+            return value
+
+
+def _processors() -> dict[str, Callable[[Any], Any]]:
+    """How a raw column becomes a Python value, by its name, which has one type in all tables."""
+    found: dict[str, Callable[[Any], Any]] = {}
+    for table in tables.metadata.sorted_tables:
+        for column in table.columns:
+            kind = column.type.dialect_impl(_DIALECT)
+            processor = kind.result_processor(_DIALECT, None)
+            if processor is not None:
+                found[column.name] = processor
+    found["via"] = found["id"]
+    return found
+
+
+PROCESSORS = _processors()
+
+
+def row_of(names: Sequence[str], raw: Sequence[object]) -> dict[str, Any]:
+    """A raw row as Python values by name."""
+    return {
+        name: PROCESSORS[name](value) if name in PROCESSORS else value for name, value in zip(names, raw, strict=True)
+    }

@@ -1,0 +1,230 @@
+"""The client for asyncio."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+from urllib.parse import quote
+from uuid import UUID
+
+import httpx2
+from pydantic import ValidationError
+
+from memplane.client.connection import Call, Connection
+from memplane.client.errors import Invalid
+from memplane.client.fields import ChangeFields, ListFields, MemoryFields, QueryFields, TurnEntry, TurnFields
+from memplane.contracts.base import Message
+from memplane.contracts.memories import (
+    Health,
+    HistoryList,
+    MemoryChange,
+    MemoryList,
+    MemoryRecord,
+    NewMemoryRequest,
+    NewTurnRequest,
+    ThreadDelta,
+    TurnBatchOutcome,
+    TurnBatchRequest,
+    TurnOutcome,
+    WriteOutcome,
+)
+from memplane.contracts.query import QueryAnswer, QueryRequest
+
+TIMEOUT_SECONDS = 30.0
+RETRIES = 3
+PAGE_SIZE = 100
+
+
+class Memplane:
+    """A Memplane server, as one API key sees it. Use it as an async context manager, or call `close`.
+
+    Every method raises `MemplaneClientError`: its subclass says what kind of failure, its ``code`` exactly which. A
+    read, and a write that carries ``external_id``, is tried again when the server is away or busy; other writes are
+    not, since the first one may have arrived.
+
+    Args:
+        url: the server's, such as ``http://127.0.0.1:7077``.
+        key: an API key ``mp_…``.
+        timeout: seconds to wait for a connection, and for each part of an answer.
+        retries: how often a call that is safe to repeat is tried again; 0 for never.
+        transport: what carries the requests; the network, unless said.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._connection = Connection(url, key, timeout=timeout, retries=retries, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._connection.close()
+
+    async def query(self, query: str | None = None, **fields: Unpack[QueryFields]) -> QueryAnswer:
+        """Ask the memory; without words, for what is newest."""
+        given = _renamed(fields, "return_", "return") | ({} if query is None else {"query": query})
+        call = Call("POST", "/v1/memory/query", _json(QueryRequest, given), repeatable=True)
+        return await self._connection.ask(call, QueryAnswer)
+
+    async def turn(self, text: str, **fields: Unpack[TurnFields]) -> TurnOutcome:
+        """Store one message of a conversation."""
+        body = _json(NewTurnRequest, {"text": text, **fields})
+        call = Call("POST", "/v1/turns", body, repeatable=fields.get("external_id") is not None)
+        return await self._connection.ask(call, TurnOutcome)
+
+    async def turns(self, batch: Iterable[NewTurnRequest | TurnEntry]) -> TurnBatchOutcome:
+        """Store up to 1 000 messages, all or none."""
+        entries = list(batch)
+        names = [
+            entry.external_id if isinstance(entry, NewTurnRequest) else entry.get("external_id") for entry in entries
+        ]
+        body = _json(TurnBatchRequest, {"turns": entries})
+        call = Call("POST", "/v1/turns:batch", body, repeatable=None not in names)
+        return await self._connection.ask(call, TurnBatchOutcome)
+
+    async def remember(self, content: str, **fields: Unpack[MemoryFields]) -> WriteOutcome:
+        """Store one thing known; one that is there already is counted as mentioned again."""
+        body = _json(NewMemoryRequest, {"content": content, **fields})
+        call = Call("POST", "/v1/memories", body, repeatable=fields.get("external_id") is not None)
+        return await self._connection.ask(call, WriteOutcome)
+
+    async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
+        """One memory."""
+        return await self._connection.ask(_get(_memory(memory_id), agent=agent), MemoryRecord)
+
+    async def update(
+        self,
+        memory_id: UUID | str,
+        *,
+        version: int | None = None,
+        agent: str | None = None,
+        **changes: Unpack[ChangeFields],
+    ) -> WriteOutcome:
+        """Change fields of a memory, if it still is at ``version`` (sent as `If-Match`); at any, without one."""
+        body = _json(MemoryChange, changes)
+        parameters, headers = _parameters(agent=agent), _if_match(version)
+        call = Call("PATCH", _memory(memory_id), body, parameters=parameters, headers=headers)
+        return await self._connection.ask(call, WriteOutcome)
+
+    async def delete(
+        self, memory_id: UUID | str, *, version: int | None = None, agent: str | None = None
+    ) -> WriteOutcome:
+        """Take a memory out of every read, if it still is at ``version``; at any, without one."""
+        call = Call("DELETE", _memory(memory_id), parameters=_parameters(agent=agent), headers=_if_match(version))
+        return await self._connection.ask(call, WriteOutcome)
+
+    async def history(
+        self, memory_id: UUID | str, *, cursor: str | None = None, limit: int | None = None, agent: str | None = None
+    ) -> HistoryList:
+        """A page of what was done to a memory, newest first; ``cursor`` is the ``next`` of the page before."""
+        call = _get(f"{_memory(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
+        return await self._connection.ask(call, HistoryList)
+
+    async def delta(
+        self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
+    ) -> ThreadDelta:
+        """A thread's revision, and what changed since another."""
+        call = _get(f"/v1/threads/{_segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
+        return await self._connection.ask(call, ThreadDelta)
+
+    async def health(self) -> Health:
+        """Whether the process answers."""
+        return await self._connection.ask(_get("/healthz"), Health)
+
+    async def ready(self) -> Health:
+        """Whether its database answers too; ``unavailable`` is an answer here, and no error."""
+        return await self._connection.ask(Call("GET", "/readyz", also=(503,)), Health)
+
+    async def list_page(
+        self, *, cursor: str | None = None, limit: int | None = None, **fields: Unpack[ListFields]
+    ) -> MemoryList:
+        """A page of memories, newest first; ``cursor`` is the ``next`` of the page before."""
+        return await self._connection.ask(_get("/v1/memories", cursor=cursor, limit=limit, **fields), MemoryList)
+
+    async def list(
+        self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]
+    ) -> AsyncGenerator[MemoryRecord, None]:
+        """Every memory that fits, newest first, fetched page by page as they are taken."""
+        cursor: str | None = None
+        while True:
+            page = await self.list_page(cursor=cursor, limit=page_size, **fields)
+            for record in page.items:
+                yield record
+            if page.next is None:
+                return
+            cursor = page.next
+
+
+def _json(kind: type[Message], given: Mapping[str, object]) -> str:
+    """A request body of exactly the fields that were given.
+
+    Raises:
+        Invalid: the contract does not allow it; nothing was sent.
+    """
+    try:
+        return kind.model_validate(given).model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError as error:
+        raise Invalid("invalid_request", _told(error)) from error
+
+
+def _told(error: ValueError) -> str:
+    """The first mistakes by field, without the values, which may be private."""
+    if not isinstance(error, ValidationError):
+        return "the text holds characters that cannot be sent"
+    found = error.errors(include_input=False, include_url=False)[:5]
+    return "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in found)
+
+
+def _renamed(fields: Mapping[str, object], name: str, wire: str) -> dict[str, object]:
+    return {wire if given == name else given: value for given, value in fields.items()}
+
+
+def _get(path: str, **parameters: object) -> Call:
+    return Call("GET", path, parameters=_parameters(**parameters), repeatable=True)
+
+
+def _parameters(**given: object) -> dict[str, str | list[str]]:
+    """A query string's parameters: what is ``None`` is not sent."""
+    found: dict[str, str | list[str]] = {}
+    for name, value in given.items():
+        if isinstance(value, bool):
+            found[name] = str(value).lower()
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            found[name] = [str(each) for each in value]
+        elif value is not None:
+            found[name] = str(value)
+    return found
+
+
+def _memory(memory_id: UUID | str) -> str:
+    return f"/v1/memories/{_segment(str(memory_id))}"
+
+
+def _segment(value: str) -> str:
+    """A caller's name as one segment of a path; dots alone would walk up it.
+
+    Raises:
+        Invalid: it is empty or cannot be sent.
+    """
+    if not value:
+        raise Invalid("invalid_request", "an empty id names nothing")
+    try:
+        return quote(value, safe="") if value.strip(".") else value.replace(".", "%2E")
+    except UnicodeEncodeError as error:
+        raise Invalid("invalid_request", "the id holds characters that cannot be sent") from error
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}

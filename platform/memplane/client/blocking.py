@@ -1,0 +1,149 @@
+"""The client for code without an event loop: one thread with a loop, which runs the asynchronous client."""
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from threading import Lock, Thread
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import httpx2
+
+from memplane.client.asynchronous import RETRIES, TIMEOUT_SECONDS, Memplane
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _waits(method: Callable[Concatenate[Memplane, P], Coroutine[object, object, R]]) -> Callable[
+    Concatenate["MemplaneSync", P], R
+]:  # fmt: skip
+    """The same method, which waits for its result."""
+
+    @functools.wraps(method)
+    def call(client: "MemplaneSync", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return client._run(lambda remote: method(remote, *args, **kwargs))  # noqa: SLF001 - the class below
+
+    return call
+
+
+def _iterates(method: Callable[Concatenate[Memplane, P], AsyncGenerator[R, None]]) -> Callable[
+    Concatenate["MemplaneSync", P], Iterator[R]
+]:  # fmt: skip
+    """The same method, as an ordinary iterator."""
+
+    @functools.wraps(method)
+    def call(client: "MemplaneSync", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        made: list[AsyncGenerator[R, None]] = []
+
+        async def step(remote: Memplane) -> tuple[R, ...]:
+            if not made:
+                made.append(method(remote, *args, **kwargs))
+            async for item in made[0]:
+                return (item,)
+            return ()
+
+        async def end(_remote: Memplane) -> None:
+            for each in made:
+                await each.aclose()
+
+        try:
+            while item := client._run(step):  # noqa: SLF001 - the class below
+                yield item[0]
+        finally:
+            client._finish(end)  # noqa: SLF001 - the class below
+
+    return call
+
+
+class MemplaneSync:
+    """`Memplane` for code without an event loop: the same arguments, the same methods, the same errors.
+
+    Use it as a context manager, or call `close`. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._remote = Memplane(url, key, timeout=timeout, retries=retries, transport=transport)
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Thread | None = None
+        self._closed = False
+
+    query = _waits(Memplane.query)
+    turn = _waits(Memplane.turn)
+    turns = _waits(Memplane.turns)
+    remember = _waits(Memplane.remember)
+    get = _waits(Memplane.get)
+    update = _waits(Memplane.update)
+    delete = _waits(Memplane.delete)
+    history = _waits(Memplane.history)
+    delta = _waits(Memplane.delta)
+    health = _waits(Memplane.health)
+    ready = _waits(Memplane.ready)
+    list_page = _waits(Memplane.list_page)
+    list = _iterates(Memplane.list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread; a second time does nothing."""
+        with self._lock:
+            self._closed = True
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    async def _end(self) -> None:
+        """Stop what other threads still wait for, so that none waits for ever, and close the connections."""
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self._remote.close()
+
+    def _run(self, call: Callable[[Memplane], Coroutine[object, object, R]]) -> R:
+        """Run a call in the loop's thread and wait for it; who stops waiting stops it."""
+
+        async def called() -> R:
+            return await call(self._remote)
+
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("this client is closed")
+            future = asyncio.run_coroutine_threadsafe(called(), self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _finish(self, call: Callable[[Memplane], Coroutine[object, object, None]]) -> None:
+        """Run a call that lets go of something, unless the client is closed and has let go of everything."""
+        if not self._closed:
+            self._run(call)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = Thread(target=self._loop.run_forever, name="memplane-client", daemon=True)
+            self._thread.start()
+        return self._loop

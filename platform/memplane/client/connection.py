@@ -1,0 +1,163 @@
+"""One server, one key: requests, bounded retries, and failures as errors of one tree."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import httpx2
+from pydantic import BaseModel, ValidationError
+
+from memplane.client.errors import Invalid, Unavailable, UnexpectedAnswer, Unreachable, error_of
+
+M = TypeVar("M", bound=BaseModel)
+Parameters = Mapping[str, str | list[str]]
+
+FIRST_WAIT_SECONDS = 0.1
+LONGEST_WAIT_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 3.0  # less than the server's five, so that no request goes out on a connection that it closes
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    Attributes:
+        method: the HTTP method.
+        path: below the server's URL, percent-encoded.
+        body: a JSON document, or nothing.
+        parameters: of the query string.
+        headers: beyond the ones that every request has.
+        repeatable: whether a second arrival has no second effect, so that it may be tried again.
+        also: statuses that are an answer, though no success.
+    """
+
+    method: str
+    path: str
+    body: str | None = None
+    parameters: Parameters = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = False
+    also: tuple[int, ...] = ()
+
+
+class Connection:
+    """Sends calls to a server and reads their answers.
+
+    Args:
+        url: the server's.
+        key: an API key ``mp_…``.
+        timeout: seconds to wait for a connection, and for each part of an answer.
+        retries: how often a repeatable call is tried again.
+        transport: what carries the requests; the network, unless said.
+
+    Raises:
+        Invalid: the URL or the key cannot be one.
+    """
+
+    def __init__(
+        self, url: str, key: str, *, timeout: float, retries: int, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        base = _checked_url(url)
+        if not key or not key.isascii() or not key.isprintable() or " " in key:
+            raise Invalid("invalid_key", "the API key is empty or has characters that no key has; keys begin with mp_")
+        self._retries = retries
+        self._url = str(base)
+        self._http = httpx2.AsyncClient(
+            base_url=base,
+            headers={"Authorization": f"Bearer {key}", "Accept": "application/json"},
+            timeout=timeout,
+            limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+            transport=transport,
+            trust_env=base.host not in LOOPBACK,  # a proxy of the environment has no business with this machine's own
+        )
+
+    async def close(self) -> None:
+        """Close the connections; a second time does nothing."""
+        await self._http.aclose()
+
+    async def ask(self, call: Call, kind: type[M]) -> M:
+        """Send a call and read its answer; a field that this version does not know is passed over.
+
+        Raises:
+            MemplaneClientError: the subclass says what kind of failure it was.
+        """
+        response = await self._send(call)
+        try:
+            return kind.model_validate_json(response.content, extra="ignore")
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
+            detail = f"the answer of {self._url} is no {kind.__name__} ({where or 'no JSON'}): check URL and version"
+            raise UnexpectedAnswer("unexpected_answer", detail, response.status_code) from error
+
+    async def _send(self, call: Call) -> httpx2.Response:
+        tried = 0
+        while True:
+            try:
+                return await self._once(call)
+            except Unavailable as failure:
+                tried += 1
+                wait = _wait(tried, failure.retry_after)
+                if not _worth_repeating(call, failure) or tried > self._retries or wait > LONGEST_WAIT_SECONDS:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def _once(self, call: Call) -> httpx2.Response:
+        headers = {**call.headers, "Content-Type": "application/json"} if call.body is not None else dict(call.headers)
+        content = None if call.body is None else call.body.encode()
+        try:
+            response = await self._http.request(
+                call.method, call.path, content=content, params=dict(call.parameters), headers=headers
+            )
+        except httpx2.TimeoutException as error:
+            code = "unreachable" if isinstance(error, httpx2.ConnectTimeout) else "timeout"
+            raise Unreachable(code, f"{self._url} did not answer in time") from error
+        except httpx2.TransportError as error:
+            why = str(error) or type(error).__name__
+            raise Unreachable("unreachable", f"{self._url} cannot be reached: {why}") from error
+        except httpx2.RequestError as error:
+            detail = f"the answer of {self._url} cannot be read: {error}"
+            raise UnexpectedAnswer("unexpected_answer", detail) from error
+        if response.is_success or response.status_code in call.also:
+            return response
+        raise error_of(response.status_code, response.content, _seconds(response.headers.get("Retry-After")))
+
+
+def _checked_url(url: str) -> httpx2.URL:
+    try:
+        base = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise Invalid("invalid_url", f"'{url}' is no URL: {error}") from error
+    if base.scheme not in {"http", "https"} or not base.host:
+        raise Invalid("invalid_url", f"'{url}' is no URL of a server: write it as http://127.0.0.1:7077")
+    return base
+
+
+def _worth_repeating(call: Call, failure: Unavailable) -> bool:
+    """A server that is busy or away may answer the next time; one that is slow is not helped by a second question."""
+    return call.repeatable and (failure.status == 503 or failure.code == "unreachable")
+
+
+def _wait(tried: int, asked: float | None) -> float:
+    """Seconds until the next attempt: never sooner than the server asked for."""
+    if asked is not None:
+        return asked
+    return float(FIRST_WAIT_SECONDS * 2 ** (tried - 1) * random.uniform(0.5, 1.5))  # noqa: S311 - spreads clients out
+
+
+def _seconds(value: str | None) -> float | None:
+    """A `Retry-After` header, which is a number of seconds or a date."""
+    if value is None:
+        return None
+    if value.strip().isascii() and value.strip().isdigit():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,137 @@
+"""The keyword arguments of the client's methods. They mirror the fields of the contracts, which check their values.
+
+What is not given is not sent. Enumerations are given as their members or as their values.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Literal, Required, TypedDict
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from memplane.contracts.query import QueryFilters
+
+Moment = datetime | str
+"""A time, or its RFC 3339 text; without a zone it is UTC."""
+
+
+class FilterFields(TypedDict, total=False):
+    """`QueryFilters`, as a plain dictionary."""
+
+    user_id: str | None
+    agent_id: str | None
+    run_id: str | None
+    actor_id: str | None
+    role: str | None
+    thread_id: str | None
+    type: str | None
+    tags: Sequence[str]
+    entity: str | None
+    pinned: bool | None
+    importance_min: int | None
+    importance_max: int | None
+    updated_after: date | str | None
+    updated_before: date | str | None
+
+
+class QueryFields(TypedDict, total=False):
+    """`QueryRequest`, but for its ``query``."""
+
+    agent: str | None
+    categories: Sequence[str] | None
+    filters: QueryFilters | FilterFields
+    top_k: int
+    return_: Literal["bullets", "full"]
+    budget_tokens: int
+    threshold: float | None
+    since_rev: int | None
+    thread_id: str | None
+    ranking: str | None
+    related: bool
+    explain: bool
+    as_of: None
+
+
+class TurnFields(TypedDict, total=False):
+    """`NewTurnRequest`, but for its ``text``."""
+
+    user_id: Required[str]
+    thread_id: Required[str]
+    role: Required[str]
+    agent: str | None
+    actor_id: str | None
+    agent_id: str | None
+    run_id: str | None
+    event_time: Moment | None
+    external_id: str | None
+    auto_extract: bool
+
+
+class TurnEntry(TurnFields, total=False):
+    """`NewTurnRequest`, as a plain dictionary."""
+
+    text: Required[str]
+
+
+class _ChangeableFields(TypedDict, total=False):
+    title: str | None
+    narrative: str | None
+    lang: str | None
+    event_time: Moment | None
+    valid_from: Moment | None
+    valid_until: Moment | None
+    expires_at: Moment | None
+
+
+class MemoryFields(_ChangeableFields, total=False):
+    """`NewMemoryRequest`, but for its ``content``."""
+
+    user_id: Required[str]
+    category: Required[str]
+    agent: str | None
+    type: str
+    visibility: str | None
+    min_trust: str | None
+    facts: Sequence[str]
+    steps: Sequence[str]
+    tags: Sequence[str]
+    related_files: Sequence[str]
+    agent_id: str | None
+    run_id: str | None
+    actor_id: str | None
+    role: str | None
+    thread_id: str | None
+    external_id: str | None
+    importance: int
+    pinned: bool
+    confidence: float
+    source_ids: Sequence[UUID | str]
+    attributes: Mapping[str, JsonValue]
+
+
+class ChangeFields(_ChangeableFields, total=False):
+    """`MemoryChange`; a field given as ``None`` is emptied."""
+
+    content: str
+    category: str
+    facts: Sequence[str] | None
+    steps: Sequence[str] | None
+    tags: Sequence[str] | None
+    related_files: Sequence[str] | None
+    importance: int
+    pinned: bool
+    confidence: float
+    attributes: Mapping[str, JsonValue] | None
+
+
+class ListFields(TypedDict, total=False):
+    """What narrows a list of memories."""
+
+    user_id: str | None
+    category: Sequence[str]
+    type: str | None
+    thread_id: str | None
+    tag: Sequence[str]
+    pinned: bool | None
+    agent: str | None

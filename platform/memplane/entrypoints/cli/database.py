@@ -1,0 +1,109 @@
+"""The database from the command line: prepared, with its use cases opened on it, and let go of."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from memplane.adapters.key_file import KeyFile
+from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.provision import DATABASE, OWNER_ROLE, provision_embedded
+from memplane.adapters.postgres.provision import migrate as migrate_postgres
+from memplane.adapters.sql.migrations import head
+from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
+from memplane.bootstrap import SQLITE_FILE, Application, ensure_keys, prepare
+from memplane.domain.errors import SettingsError
+from memplane.settings import Settings
+
+T = TypeVar("T")
+CLUSTER = "pg"
+
+
+def has_database(settings: Settings) -> bool:
+    """Whether a database is named, or was made in the data folder before."""
+    made = SQLITE_FILE if settings.storage == "sqlite" else CLUSTER
+    return settings.database_url is not None or (settings.data / made).exists()
+
+
+def require_database(settings: Settings) -> None:
+    """Refuse to go on without a database: a mistyped folder must not become a new one.
+
+    Raises:
+        SettingsError: none is named, and none was made in the data folder.
+    """
+    if not has_database(settings):
+        raise SettingsError(
+            f"there is no database in {settings.data}: name its folder with --data, or make one with `memplane init`"
+        )
+
+
+def on_database(settings: Settings, work: Callable[[Application], Awaitable[T]]) -> T:
+    """Do work on the database that is there, beside a server that may be running on it.
+
+    Raises:
+        SettingsError: there is none.
+        StorageError: it cannot be reached, or does not fit.
+    """
+    require_database(settings)
+    prepared = prepare(settings)
+    try:
+        return asyncio.run(opened(settings, prepared.url, work))
+    finally:
+        prepared.stop()
+
+
+async def opened(settings: Settings, url: str, work: Callable[[Application], Awaitable[T]]) -> T:
+    """Do work on the use cases of a prepared database."""
+    application = Application(settings, url)
+    try:
+        await application.open()
+        return await work(application)
+    finally:
+        await application.close()
+
+
+async def first_keys(settings: Settings, url: str) -> KeyFile:
+    """The keys of a single-user server, made where they are missing."""
+    return await opened(settings, url, lambda application: ensure_keys(application, settings.data))
+
+
+def initialise(settings: Settings) -> tuple[KeyFile, str]:
+    """Make what is missing of the database and its keys.
+
+    Returns:
+        The keys, and the schema's revision.
+
+    Raises:
+        StorageError: the database cannot be made or reached, or does not fit.
+    """
+    prepared = prepare(settings)
+    try:
+        return asyncio.run(first_keys(settings, prepared.url)), head()
+    finally:
+        prepared.stop()
+
+
+def migrate_named(settings: Settings) -> tuple[str, str]:
+    """Bring the database that the settings name to this version's schema.
+
+    Returns:
+        Which database it is, for people, and its revision.
+
+    Raises:
+        SettingsError: there is none, or only the application's role is named.
+        StorageError: it cannot be reached or changed.
+    """
+    if settings.migration_url is not None:
+        revision = migrate_postgres(settings.migration_url.get_secret_value(), settings.app_role)
+        return "the database of MEMPLANE_MIGRATION_URL", revision
+    if settings.database_url is not None:
+        raise SettingsError(
+            "MEMPLANE_DATABASE_URL names the application's role, which may not change the schema: set "
+            "MEMPLANE_MIGRATION_URL to the URL of the schema's owner"
+        )
+    require_database(settings)
+    where = f"the database of {settings.data}"
+    if settings.storage == "sqlite":
+        return where, migrate_sqlite(settings.data / SQLITE_FILE)
+    with EmbeddedPostgres.start(settings.data) as server:
+        provision_embedded(server)
+        return where, migrate_postgres(server.url(user=OWNER_ROLE, database=DATABASE))

@@ -1,0 +1,1 @@
+"""`memplane demo`: a small story, told on a throw-away server."""

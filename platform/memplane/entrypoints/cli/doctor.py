@@ -1,0 +1,25 @@
+"""`memplane doctor`: whether everything that the server needs is there, and what to do where it is not."""
+
+from contextlib import ExitStack
+
+import typer
+from rich.text import Text
+
+from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.output import ExitCode, Json, add, show, table
+
+
+def doctor(data: Data = None, json: Json = False) -> None:
+    """Check the data folder, the database, the policy, the embedding model and the keys; say what to do."""
+    from memplane.entrypoints.cli.examination import Examination, Status  # noqa: PLC0415 - everything, which no other command waits for
+
+    settings = settings_of(data=data)
+    with ExitStack() as cleanup:
+        findings = list(Examination(settings, cleanup).findings())
+    healthy = not any(finding.status is Status.PROBLEM for finding in findings)
+    rows = table("check", "", "found", "what to do")
+    styles = {Status.OK: "green", Status.PROBLEM: "bold red", Status.SKIPPED: "dim"}
+    for each in findings:
+        add(rows, each.check, Text(each.status, style=styles[each.status]), each.found, each.advice)
+    show({"ok": healthy, "checks": findings}, rows, as_json=json)
+    raise typer.Exit(ExitCode.OK if healthy else ExitCode.FAILED)

@@ -1,0 +1,191 @@
+"""What `memplane doctor` looks at: everything that the server needs."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import psycopg
+import sqlalchemy as sa
+
+from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.adapters.key_file import NAME, KeyFile
+from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
+from memplane.adapters.postgres.embedded_files import Place
+from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema
+from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.sql.migrations import check_fit, head
+from memplane.adapters.sqlite.provision import revision
+from memplane.bootstrap import SQLITE_FILE
+from memplane.domain.errors import MemplaneError, SettingsError
+from memplane.entrypoints.cli.database import has_database
+from memplane.settings import Settings
+
+ANSWER_SECONDS = 5
+
+
+class Status(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    PROBLEM = "problem"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found; the advice is for a problem."""
+
+    check: str
+    status: Status
+    found: str
+    advice: str = ""
+
+
+class _Skipped(Exception):
+    """What the check would look at is not there yet, as it may be."""
+
+
+class Examination:
+    """The checks, in the order in which one needs the others; what was started for them ends with `cleanup`."""
+
+    def __init__(self, settings: Settings, cleanup: ExitStack) -> None:
+        self._settings = settings
+        self._cleanup = cleanup
+        self._place: Place | None = None
+        self._url: str | None = None
+
+    def findings(self) -> Iterator[Finding]:
+        """Every check that this kind of database has."""
+        named = self._settings.database_url is not None
+        if not named:
+            yield _finding("data folder", self._folder, "make it reachable and writable, or choose another with --data")
+        if self._sqlite:
+            yield _finding("database", self._file, "run `memplane migrate`, or restore the file from a backup")
+        else:
+            yield from self._postgres(named=named)
+        yield _finding("policy", self._policy, "correct the files; `memplane policy check` lists every mistake")
+        yield _finding("embedding model", _embedding, "install memplane again, with its package `wordllama`")
+        if not named:
+            path = self._settings.data / NAME
+            yield _finding(NAME, self._keys, f"`chmod 600 {path}`, and revoke the keys if a stranger could read them")
+
+    def _postgres(self, *, named: bool) -> Iterator[Finding]:
+        mend = "start that server, or correct MEMPLANE_DATABASE_URL"
+        if not named:
+            advice = 'install "memplane[embedded]", or set MEMPLANE_DATABASE_URL to use another PostgreSQL'
+            yield _finding("embedded PostgreSQL", self._binaries, advice)
+            mend = f"look into {self._settings.data / 'postgres.log'}"
+        yield _finding("database", self._database, mend)
+        yield _finding("schema", self._schema, "run `memplane migrate`, or install the version that made it")
+        yield _finding("database role", self._role, "connect as the application's role: memplane_app, unless renamed")
+
+    @property
+    def _sqlite(self) -> bool:
+        return self._settings.database_url is None and self._settings.storage == "sqlite"
+
+    def _folder(self) -> str:
+        folder = self._settings.data.absolute()
+        if not folder.exists():
+            there = next(parent for parent in folder.parents if parent.exists())
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise SettingsError(f"{folder} is not there and {there} cannot be written: choose another with --data")
+            raise _Skipped(f"{folder} is not there yet; `memplane init` or `memplane serve` makes it")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise SettingsError(f"{folder} cannot be written by this user: give it to this user, or choose another")
+        if self._sqlite:
+            return str(folder)
+        self._place = Place.prepare(folder)
+        return f"{folder}, PostgreSQL runs as {self._place.account.name if self._place.account else 'this user'}"
+
+    def _binaries(self) -> str:
+        binaries = packaged_binaries()
+        if self._place is None:
+            return str(binaries)
+        return str(reachable_binaries(binaries, self._place.account, default_caches(self._place)))
+
+    def _database(self) -> str:
+        if not has_database(self._settings):
+            raise _Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+        if self._settings.database_url is not None:
+            named, where = self._settings.database_url.get_secret_value(), "the server of MEMPLANE_DATABASE_URL"
+        else:
+            server = self._cleanup.enter_context(EmbeddedPostgres.start(self._settings.data))
+            named = server.url(user=APP_ROLE, database=DATABASE)
+            where = "the embedded server, started for this" if server.owned else "the embedded server, which runs"
+        with psycopg.connect(named, connect_timeout=ANSWER_SECONDS) as connection:
+            version = connection.info.server_version // 10_000
+        self._url = named
+        return f"{where}, PostgreSQL {version}"
+
+    def _file(self) -> str:
+        path = self._settings.data / SQLITE_FILE
+        if not path.exists():
+            raise _Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+        check_fit(revision(path))
+        return f"{path}, revision {head()}"
+
+    def _schema(self) -> str:
+        check_schema(self._reached())
+        return f"revision {head()}"
+
+    def _role(self) -> str:
+        url = self._reached()
+
+        async def connect() -> None:
+            storage = PostgresStorage(url, pool_size=2, pool_wait=ANSWER_SECONDS)
+            try:
+                await storage.open()
+            finally:
+                await storage.close()
+
+        asyncio.run(connect())
+        return "bound by row-level security"
+
+    def _reached(self) -> str:
+        if self._url is None:
+            raise _Skipped("needs the database")
+        return self._url
+
+    def _policy(self) -> str:
+        folder = self._settings.policies or shipped_policies()
+        policy = load_policy(folder)
+        return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
+
+    def _keys(self) -> str:
+        path: Path = self._settings.data / NAME
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise _Skipped("not there yet; `memplane init` or `memplane serve` makes it") from None
+        mode = stat.S_IMODE(status.st_mode)
+        if mode & 0o077:
+            raise SettingsError(f"{path} has mode {mode:o}: others than its owner can read it")
+        keys = KeyFile.read(self._settings.data)
+        agents = len(keys.agents) if keys else 0
+        return f"{path}, mode {mode:o}, {agents} agents"
+
+
+def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
+    """Look, and tell what was found."""
+    try:
+        return Finding(check, Status.OK, look())
+    except _Skipped as reason:
+        return Finding(check, Status.SKIPPED, str(reason))
+    except MemplaneError as error:
+        return Finding(check, Status.PROBLEM, " ".join(error.detail.split()), advice)
+    except (OSError, ImportError, psycopg.Error, sa.exc.SQLAlchemyError) as error:
+        return Finding(check, Status.PROBLEM, " ".join(str(error).split()), advice)
+
+
+def _embedding() -> str:
+    (vector,) = WordLlama().encode(["a sentence to try the model with"])
+    if vector is None:
+        raise SettingsError("the embedding model knows no word")
+    return f"{WordLlama.model}, {len(vector)} dimensions"

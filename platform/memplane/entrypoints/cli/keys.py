@@ -1,0 +1,142 @@
+"""`memplane keys`: made, listed and revoked, directly on the database."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from memplane.domain.policy import Trust
+from memplane.domain.principal import KeyScope
+from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.output import Json, add, plain, show, table
+
+if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
+    from memplane.application.ports import StoredKey
+    from memplane.bootstrap import Application
+
+app = typer.Typer(name="keys", no_args_is_help=True, help="API keys of a tenant.")
+
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
+DEFAULT_TENANT = "default"
+_SPAN = re.compile(r"(\d{1,5})([dh])")
+
+
+def _moment(value: str | datetime) -> datetime:
+    """A point in time to come: a span such as 90d or 12h, a day, or an RFC 3339 time.
+
+    Raises:
+        typer.BadParameter: it is none, or is past.
+    """
+    if isinstance(value, datetime):
+        return value
+    now = datetime.now(UTC)
+    if span := _SPAN.fullmatch(value):
+        hours = int(span[1]) * (24 if span[2] == "d" else 1)
+        moment = now + timedelta(hours=hours)
+    else:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise typer.BadParameter(f"'{value}' is no time: write 90d, 12h, 2027-01-31 or 2027-01-31T18:00Z") from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment <= now:
+        raise typer.BadParameter(f"'{value}' is not in the future: the key would never work")
+    return moment
+
+
+@app.command()
+def create(  # noqa: PLR0913 - one argument for each option
+    *,
+    agent: Annotated[str | None, typer.Option(help="The agent that it speaks for.")] = None,
+    act_for: Annotated[
+        list[str] | None, typer.Option(help="A further agent that it may speak for; '*': all. Repeatable.")
+    ] = None,
+    user: Annotated[list[str] | None, typer.Option(help="The only users it may touch [all]. Repeatable.")] = None,
+    trust: Annotated[Trust | None, typer.Option(help="Its trust level [the agent's, by the policy].")] = None,
+    scope: Annotated[list[KeyScope] | None, typer.Option(help="What it may be used for. Repeatable.")] = None,
+    expires: Annotated[
+        datetime | None, typer.Option(help="When it ends: 90d, 12h, a day or a time [never].", parser=_moment)
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Your own note.")] = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Make a key. Its secret is shown this once."""
+    if agent is None and not act_for:
+        raise typer.BadParameter("name the agent that the key speaks for with --agent, or --act-for")
+
+    from memplane.application.keys import AGENT_SCOPES, NewKey  # noqa: PLC0415 - the database, which help does not wait for
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    async def work(application: "Application") -> "tuple[StoredKey, str]":
+        new = NewKey(
+            agent=agent,
+            trust=trust or _trust_of(application, agent),
+            scopes=tuple(scope or AGENT_SCOPES),
+            act_for=tuple(act_for or ()),
+            users=tuple(user) if user else None,
+            label=label,
+            expires_at=expires,
+        )
+        return await application.keys.create(tenant, new)
+
+    stored, credential = on_database(settings_of(data=data), work)
+    told = (_table([stored]), Text.assemble("\n", (credential, "bold"), "\n"), Text("Keep it: it is not shown again."))
+    show({"key": credential} | _document(stored), *told, as_json=json)
+
+
+@app.command("list")
+def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, json: Json = False) -> None:
+    """List the keys of a tenant, oldest first, revoked ones too."""
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    found = on_database(settings_of(data=data), lambda application: application.keys.list(tenant))
+    show({"items": [_document(key) for key in found]}, _table(found), as_json=json)
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="The key's id: the part between mp_ and the next underscore.")],
+    tenant: Tenant = DEFAULT_TENANT,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """End a key at once."""
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    on_database(settings_of(data=data), lambda application: application.keys.revoke(tenant, key_id))
+    show({"revoked": key_id}, plain(f"The key {key_id} is revoked."), as_json=json)
+
+
+def _trust_of(application: "Application", agent: str | None) -> Trust:
+    allowlist = application.policies.current.allowlists.get(agent or "")
+    return allowlist.trust if allowlist else Trust.FULL
+
+
+def _document(key: "StoredKey") -> dict[str, object]:
+    """All of a key but the hash of its secret."""
+    shown = ("tenant", "agent", "act_for", "users", "trust", "scopes", "label")
+    times = ("created_at", "expires_at", "revoked_at", "last_used_at")
+    return {"id": key.key_id} | {name: getattr(key, name) for name in (*shown, *times)}
+
+
+def _table(keys: "Sequence[StoredKey]") -> Table:
+    made = table("id", "agent", "acts for", "users", "trust", "scopes", "state", "label")
+    for key in keys:
+        users = "*" if key.users is None else key.users
+        add(made, key.key_id, key.agent, key.act_for, users, key.trust, key.scopes, _state(key), key.label)
+    return made
+
+
+def _state(key: "StoredKey") -> str:
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at:%Y-%m-%d}"
+    if key.expires_at is None:
+        return "valid"
+    ended = key.expires_at <= datetime.now(UTC)
+    return f"{'expired' if ended else 'until'} {key.expires_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,95 @@
+"""`memplane policy`: what the policy files say, without a server."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.domain.errors import PolicyError
+from memplane.domain.policy import Policy
+from memplane.domain.policy_view import AgentView, describe_agent
+from memplane.entrypoints.cli.options import settings_of
+from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, table
+
+app = typer.Typer(name="policy", no_args_is_help=True, help="The policy files, checked and explained.")
+
+Folder = Annotated[
+    Path | None, typer.Option("--policies", help="The policy folder [MEMPLANE_POLICIES, or the shipped one].")
+]
+
+
+@app.command()
+def check(policies: Folder = None, json: Json = False) -> None:
+    """Check the policy files; every mistake is told with its file, line and key."""
+    folder = _folder(policies)
+    try:
+        policy = load_policy(folder)
+    except PolicyError as error:
+        errors = error.extra["errors"]
+        show({"ok": False, "folder": folder, "errors": errors}, *_mistakes(folder, error), as_json=json)
+        raise typer.Exit(ExitCode.FAILED) from error
+    counted = {"categories": len(policy.categories), "agents": len(policy.allowlists)}
+    told = plain(f"{folder} is valid: {counted['categories']} categories, {counted['agents']} agents, {policy.digest}")
+    show({"ok": True, "folder": folder, "policy": policy.digest} | counted, told, as_json=json)
+
+
+@app.command("show")
+def show_policy(
+    agent: Annotated[str | None, typer.Option(help="One agent, in detail [all].")] = None,
+    policies: Folder = None,
+    json: Json = False,
+) -> None:
+    """Show what agents effectively may do: allowlist, trust and categories together."""
+    policy = load_policy(_folder(policies))
+    if agent is not None:
+        view = describe_agent(policy, agent)
+        show(_document(view), *_details(view), as_json=json)
+        return
+    views = [describe_agent(policy, name) for name in policy.allowlists]
+    document = {"policy": policy.digest, "agents": [_document(view) for view in views]}
+    show(document, _matrix(policy, views), plain(policy.digest, "dim"), as_json=json)
+
+
+def _folder(named: Path | None) -> Path:
+    return named or settings_of().policies or shipped_policies()
+
+
+def _document(view: AgentView) -> dict[str, object]:
+    names = ("agent", "trust", "sees", "default_store", "read", "write", "categories", "asked_by_default")
+    values = {name: getattr(view, name) for name in names}
+    turns = {"category": view.turns_category, "seen": view.sees_turns}
+    return values | {"turns": turns, "policy": view.digest}
+
+
+def _mistakes(folder: Path, error: PolicyError) -> tuple[Text, ...]:
+    lines = error.detail.splitlines()
+    head = plain(f"{folder} is not valid, {len(lines)} problem{'' if len(lines) == 1 else 's'}:", "bold red")
+    return (head, *(plain(line) for line in lines))
+
+
+def _details(view: AgentView) -> tuple[Text, Table, Text]:
+    sees = ", ".join(view.sees) or "nothing"
+    head = f"{view.agent}: trust {view.trust}, sees {sees}, writes to {view.default_store or 'nothing'}"
+    rows = table("category", "reads", "writes", "context", "asked by default")
+    for category in view.categories:
+        mode = category.context if category.rag_length is None else f"{category.context}, {category.rag_length}"
+        asked = category.name in view.asked_by_default
+        add(rows, category.name, _mark(category.read), _mark(category.write), mode, _mark(asked))
+    turns = f"Conversation turns ({view.turns_category}) {'reach it' if view.sees_turns else 'do not reach it'}."
+    return plain(head, "bold"), rows, plain(turns)
+
+
+def _matrix(policy: Policy, views: list[AgentView]) -> Table:
+    rows = table("category", *(view.agent for view in views))
+    for name in policy.categories:
+        cells = ("".join(("r" * (name in view.read), "w" * (name in view.write))) for view in views)
+        add(rows, name, *cells)
+    add(rows, Text("trust", style="dim"), *(plain(view.trust, "dim") for view in views))
+    return rows
+
+
+def _mark(value: bool) -> str:
+    return "yes" if value else ""

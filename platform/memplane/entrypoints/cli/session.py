@@ -1,0 +1,47 @@
+"""A server and a key for the commands that go over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memplane.adapters.key_file import NAME, KeyFile
+from memplane.client import MemplaneSync
+from memplane.domain.errors import SettingsError
+from memplane.entrypoints.cli.options import DEFAULT_AGENT, settings_of
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connected client, and the agent to name in each call; none where the key itself says it."""
+
+    client: MemplaneSync
+    agent: str | None
+
+
+@contextmanager
+def session(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
+    """A session with the given key, or with the one that a single-user server made for the agent.
+
+    Raises:
+        SettingsError: there is no key.
+        Invalid: the URL or the key cannot be one.
+    """
+    credential = key or _from_file(settings_of(data=data).data, agent or DEFAULT_AGENT)
+    with MemplaneSync(url, credential) as client:
+        yield Session(client, agent if key else None)
+
+
+def _from_file(folder: Path, agent: str) -> str:
+    try:
+        keys = KeyFile.read(folder)
+    except OSError as error:
+        raise SettingsError(f"{folder / NAME} cannot be read ({error.strerror}): give a key with --key") from error
+    if keys is None:
+        raise SettingsError(
+            f"no key: there is no {folder / NAME}. Name the server's data folder with --data, or give a key with --key "
+            "or MEMPLANE_KEY"
+        )
+    if agent not in keys.agents:
+        raise SettingsError(f"{folder / NAME} has no key for agent '{agent}'; it has {', '.join(sorted(keys.agents))}")
+    return keys.agents[agent]

@@ -1,0 +1,215 @@
+"""No statement reads memories or turns past the scope predicate.
+
+Two ways lead to a statement, and both are looked at in every adapter: SQL as text, which must hold ``{scope}`` and be
+filled from the predicate, and SQLAlchemy Core, whose function must build the predicate or stand in the list below.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ADAPTERS = ROOT / "platform" / "memplane" / "adapters"
+
+# Writes that the gateway has authorised, keyed by the transaction's tenant and by a record that the caller named or
+# holds locked, and reads of what a scoped statement has found. Whoever adds one says why it needs no predicate.
+KEYED = {
+    "sql/stores.py SqlMemories.find_duplicate": "finds the new memory itself, by its user and its value",
+    "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
+    "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
+    "sql/stores.py SqlJournal.count_accesses": "counts ids that a scoped read has returned, and returns nothing",
+    "sqlite/search.py SqliteReader._load": "reads by row numbers that a scoped statement of this transaction has found",
+}
+
+READ = re.compile(
+    r"\b(?:FROM|JOIN|UPDATE|USING)\s+(?:ONLY\s+)?(?:public\.)?(?:memories|turns|\{table\})(?!\w)", re.IGNORECASE
+)
+PREDICATES = {"memories_in", "turns_in"}
+READING_CALLS = {"select", "update", "delete"}
+TABLES = {"memories", "turns"}
+
+
+def text_of(node: ast.expr) -> str | None:
+    """A text as written, with its gaps in braces."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        parts = (
+            part.value if isinstance(part, ast.Constant) else "{" + ast.unparse(part)[2:-1].strip("{}") + "}"
+            for part in node.values
+        )
+        return "".join(str(part) for part in parts)
+    return None
+
+
+def statements(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that read one of the tables."""
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr) and id(node) not in inside:
+            text = text_of(node)
+            if text is not None and READ.search(text):
+                yield node.lineno, text
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Top-level functions and methods, with what is nested in them, by qualified name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, node
+
+
+def called(tree: ast.AST) -> set[str]:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
+
+
+def reads_by_core(function: ast.AST) -> bool:
+    tables = (
+        node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    )
+    return bool(READING_CALLS & called(function)) and bool(TABLES & set(tables))
+
+
+def predicates_given(function: ast.AST) -> set[str]:
+    """Names of the parameters that are a predicate."""
+    return {
+        argument.arg
+        for node in ast.walk(function)
+        if isinstance(node, ast.arguments)
+        for argument in node.args + node.kwonlyargs
+        if argument.annotation is not None and ast.unparse(argument.annotation) == "Predicate"
+    }
+
+
+def fillings(function: ast.AST) -> list[ast.expr]:
+    """What a function puts in the place of ``{scope}``."""
+    return [
+        keyword.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format"
+        for keyword in node.keywords
+        if keyword.arg == "scope"
+    ]
+
+
+def texts_used(function: ast.AST, constants: dict[str, str]) -> list[str]:
+    """Texts that read one of the tables, written in a function or named by it."""
+    named = [constants[node.id] for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in constants]
+    return named + [text for _, text in statements(function)]
+
+
+def reading_constants(tree: ast.Module) -> dict[str, str]:
+    """The module's texts that read one of the tables, by name."""
+    return {
+        target.id: text
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for _, text in statements(node)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def unguarded(function: ast.AST, constants: dict[str, str]) -> list[str]:
+    """Why a function reads past the predicate; empty when it does not."""
+    built, given = bool(PREDICATES & called(function)), predicates_given(function)
+    texts = texts_used(function, constants)
+    why = ["a text without {scope}" for text in texts if "{scope}" not in text]
+    if texts and not (built or given):
+        why.append("a text without the predicate")
+    for value in fillings(function):
+        of = value.value if isinstance(value, ast.Attribute) and value.attr == "sql" else None
+        if of is None or not (built or (isinstance(of, ast.Name) and of.id in given)):
+            why.append("{scope} filled with something else")
+    if reads_by_core(function) and not built:
+        why.append("a read without the predicate")
+    return why
+
+
+def faults(source: str, name: str, keyed: set[str]) -> list[str]:
+    """What in a module reads memories or turns past the predicate; ``keyed`` receives the listed functions met."""
+    tree = ast.parse(source)
+    constants = reading_constants(tree)
+    used = [text for _, function in functions(tree) for text in texts_used(function, constants)]
+    found = [f"{name}:{line}: a text that no function uses" for line, text in statements(tree) if text not in used]
+    for qualified, function in functions(tree):
+        where, why = f"{name} {qualified}", unguarded(function, constants)
+        if why and where in KEYED:
+            keyed.add(where)
+            why = [] if "tenant_id" in ast.unparse(function) or not reads_by_core(function) else ["not keyed by tenant"]
+        found += [f"{where}: {reason}" for reason in why]
+    return found
+
+
+def test_every_statement_carries_the_scope_predicate() -> None:
+    keyed: set[str] = set()
+    found = [
+        fault
+        for path in sorted(ADAPTERS.rglob("*.py"))
+        for fault in faults(path.read_text(), path.relative_to(ADAPTERS).as_posix(), keyed)
+    ]
+    assert found == []
+    assert keyed == set(KEYED)  # the list holds nothing that is no longer there
+
+
+def test_there_is_sql_in_adapters_alone() -> None:
+    others = [path for path in sorted(ADAPTERS.parent.rglob("*.py")) if not path.is_relative_to(ADAPTERS)]
+    sql = re.compile(r"\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM)\b.*\b(?:FROM|VALUES|SET|WHERE)\b", re.DOTALL)
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in others
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.expr) and sql.search(text_of(node) or "")
+    ]
+    assert found == []
+
+
+def test_the_search_finds_the_statements_that_there_are() -> None:
+    texts = [text for path in ADAPTERS.rglob("*.py") for text in statements(ast.parse(path.read_text()))]
+    assert len(texts) >= 8
+
+
+PLANTED = {
+    "text": 'SQL = "SELECT id FROM memories m WHERE m.tenant_id = 1"\ndef read(s): return SQL, memories_in(s, SYNTAX)',
+    "text over a table's name": 'SQL = "SELECT id FROM {table} WHERE {page}"',
+    "text of turns, joined": 'SQL = "SELECT 1 FROM change_log c JOIN turns t ON t.id = c.memory_id"',
+    "text with gaps": 'def read(page): return f"SELECT id FROM turns WHERE {page}"',
+    "scope from somewhere else": 'def read(sql): return "SELECT id FROM memories WHERE {scope}".format(scope=sql)',
+    "a scope made by hand": (
+        'SQL = "SELECT id FROM memories WHERE {scope}"\n'
+        "def read(tenant): return fill(SQL, Predicate(SYNTAX, values={'tenant': tenant}))"
+    ),
+    "core": "class Store:\n  async def read(self): return sa.select(tables.memories.c.id)",
+    "core through an alias": "def read():\n  m = tables.memories.c\n  return sa.select(m.id).where(m.id == 1)",
+    "core, changing": "def read(): return sa.delete(tables.turns)",
+}
+ALLOWED = {
+    "text with the predicate": (
+        'SQL = "SELECT id FROM memories m WHERE {scope}"\n'
+        "def read(scope): return SQL.format(scope=memories_in(scope, SYNTAX).sql)"
+    ),
+    "a predicate that is handed on": (
+        'SQL = "SELECT id FROM memories m WHERE {scope}"\n'
+        "def fill(template: str, allowed: Predicate): return template.format(scope=allowed.sql)\n"
+        "def read(scope): return fill(SQL, memories_in(scope, SYNTAX))"
+    ),
+    "core with the predicate": "def read(s): return sa.select(tables.memories).where(sa.text(memories_in(s).sql))",
+    "an insert": "def add(): return sa.insert(tables.memories)",
+    "another table": 'SQL = "SELECT 1 FROM memory_entities"',
+}
+
+
+@pytest.mark.parametrize("source", PLANTED.values(), ids=PLANTED)
+def test_a_read_past_the_predicate_is_found(source: str) -> None:
+    assert faults(source, "planted.py", set())
+
+
+@pytest.mark.parametrize("source", ALLOWED.values(), ids=ALLOWED)
+def test_a_read_through_the_predicate_is_not(source: str) -> None:
+    assert not faults(source, "planted.py", set())

@@ -1,0 +1,119 @@
+"""What tests of every kind share: one PostgreSQL for the session, databases of their own, a server, tenants."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from support.callers import Caller, Tenant
+from support.cluster import SELECTION, Cluster, Database, Databases
+from support.serving import RunningApplication, RunningServer, running_application, running_server
+from support.sharing import Owner, ask
+
+_OWNER = pytest.StashKey[Owner]()
+_ADDRESS = "memplane_postgres"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The operator's own settings stay out of the tests; the process that no other started owns PostgreSQL."""
+    for name in [name for name in os.environ if name.startswith("MEMPLANE_") and name != SELECTION]:
+        del os.environ[name]
+    if not hasattr(config, "workerinput"):
+        config.stash[_OWNER] = Owner()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist's own type
+    """Tell a worker whom to ask for PostgreSQL."""
+    node.workerinput[_ADDRESS] = node.config.stash[_OWNER].listen()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End PostgreSQL, if it was ever started."""
+    if _OWNER in config.stash:
+        config.stash[_OWNER].stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """The session's PostgreSQL server."""
+    if _OWNER in request.config.stash:
+        return request.config.stash[_OWNER].cluster()
+    return ask(request.config.workerinput[_ADDRESS])
+
+
+@pytest.fixture(scope="session")
+def databases(cluster: Cluster) -> Iterator[Databases]:
+    """Makes and drops databases on it."""
+    made = Databases(cluster)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(databases: Databases) -> Iterator[Database]:
+    """A migrated database for this test alone."""
+    made = databases.create()
+    yield made
+    databases.drop(made)
+
+
+@pytest.fixture
+def application(database: Database) -> Iterator[RunningApplication]:
+    """An opened application on a database for this test alone."""
+    with running_application(database) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server(databases: Databases) -> Iterator[RunningServer]:
+    """An HTTP server that the tests of one process share: each of them has a tenant of its own on it."""
+    shared = databases.create()
+    with running_server(shared) as running:
+        yield running
+    databases.drop(shared)
+
+
+@pytest.fixture
+def start_server(database: Database) -> Iterator[Callable[..., RunningServer]]:
+    """Starts HTTP servers with settings of their own, on a database for this test alone."""
+    with ExitStack() as started:
+        yield lambda **settings: started.enter_context(running_server(database, **settings))
+
+
+@pytest.fixture
+def tenant(server: RunningServer) -> Tenant:
+    """A tenant that nobody has written to."""
+    return Tenant(server)
+
+
+@pytest.fixture
+def other_tenant(server: RunningServer) -> Tenant:
+    """Another tenant, on the same server."""
+    return Tenant(server)
+
+
+@pytest.fixture
+def supervisor(tenant: Tenant) -> Caller:
+    """The tenant's supervisor, who reads and writes most categories."""
+    return tenant.caller("supervisor")
+
+
+@pytest.fixture
+def planner(tenant: Tenant) -> Caller:
+    """The tenant's planner: goals, tasks and projects."""
+    return tenant.caller("planner")
+
+
+@pytest.fixture
+def executor(tenant: Tenant) -> Caller:
+    """The tenant's executor, the only one who has procedures."""
+    return tenant.caller("executor")
+
+
+@pytest.fixture
+def nobody(server: RunningServer) -> Caller:
+    """One who calls without a key."""
+    return Caller(server.client)

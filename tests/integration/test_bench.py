@@ -1,0 +1,143 @@
+"""The benchmarks run end to end on small inputs, produce figures, and keep to their own section of the page."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BAKERY = [
+    ("Mira", "I finally signed the lease for the bakery on Chestnut Street."),
+    ("Jon", "Congratulations! Will your brother Emil bake with you?"),
+    ("Mira", "No, Emil moved to Malmö to restore wooden boats."),
+    ("Jon", "My greyhound Biscuit broke a tooth yesterday, so I was at the vet."),
+    ("Mira", "Poor dog! Let us go swimming in the quarry when she is well."),
+    ("Jon", "Gladly. I booked a pottery class for the rainy weekends, too."),
+]
+CHOIR = [
+    ("Ada", "Our choir sings in the old gasworks in November."),
+    ("Tom", "I lost my passport on the ferry to Harwich."),
+    ("Ada", "That is a pity. My telescope arrived, and Saturn was beautiful."),
+    ("Tom", "I started to learn Welsh with my grandmother Nerys."),
+    ("Ada", "Here is a photo of our new kitchen."),
+    ("Tom", "Nerys would like those green tiles."),
+]
+ASKED = {
+    "bakery": [("Where is the bakery of Mira?", 1, 4), ("Why did Jon go to the vet with Biscuit?", 4, 4)],
+    "choir": [
+        ("Where did Tom lose his passport?", 2, 2),
+        ("What colour are the tiles?", 6, 3),
+        ("Does Ada ski?", 3, 5),
+    ],
+}
+
+
+def conversation(name: str, said: list[tuple[str, str]]) -> dict[str, object]:
+    turns = [{"dia_id": f"D1:{n}", "speaker": who, "text": text} for n, (who, text) in enumerate(said, 1)]
+    turns[4]["blip_caption"] = "a kitchen with green tiles"
+    return {
+        "sample_id": name,
+        "speaker_a": said[0][0],
+        "sessions": [{"session": 1, "date_time": "7:05 pm on 3 May, 2024", "turns": turns}],
+        "qa": [{"question": q, "answer": "-", "evidence": [f"D1:{n}"], "category": c} for q, n, c in ASKED[name]],
+    }
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("bench") / "mini.json"
+    file.write_text(json.dumps([conversation("bakery", BAKERY), conversation("choir", CHOIR)]), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "figures.md"
+
+
+def run(*command: str | Path) -> "subprocess.CompletedProcess[str]":
+    environment = {name: value for name, value in os.environ.items() if name != "LOCOMO"}
+    arguments = [sys.executable, *map(str, command)]
+    return subprocess.run(
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+
+def figures(*command: str | Path) -> dict:
+    done = run(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_recall_measures_the_profiles_and_the_plain_methods(conversations: Path, page: Path) -> None:
+    page.write_text("# Figures\n\nkept\n\n<!-- recall: begin -->\nold\n<!-- recall: end -->\n\nkept too\n")
+    told = figures("benchmarks/recall.py", "--file", conversations, "--figures", page)
+    assert len(told["recall"]) == 7
+    default = told["recall"]["Memplane, default"]
+    assert default["1-4"]["questions"] == 4
+    assert default["5"]["questions"] == 1
+    assert default["1-4"]["recall"]["5"] == 1.0
+    nothing = told["recall"]["full text: all words (plainto_tsquery, ts_rank)"]
+    assert nothing["1-4"]["recall"]["5"] < 1.0, "the figure can be lower than the best"
+    text = page.read_text()
+    assert text.startswith("# Figures\n\nkept\n")
+    assert text.endswith("kept too\n")
+    assert "old" not in text
+    assert "Memplane, default" in text
+    assert "mini.json" in text
+    assert str(conversations.parent) not in text
+
+
+def test_latency_measures_beside_the_floor(page: Path) -> None:
+    small = ("--sizes", "2x30", "--requests", "12", "--peers", "none")
+    told = figures("benchmarks/latency.py", *small, "--figures", page)
+    by_name = {timing["name"]: timing for timing in told["timings"]}
+    assert told["units"] == 60
+    assert told["found"] > 0.5
+    assert by_name["SELECT 1 (psycopg, same server)"]["p50"] < by_name["memory.query, all agents, 2 x 30"]["p50"]
+    assert by_name["POST /v1/turns"]["requests"] == 6
+    assert "<!-- latency: begin -->" in page.read_text()
+
+
+def test_calibration_leaves_conversations_out(conversations: Path, page: Path) -> None:
+    told = figures("benchmarks/calibrate.py", "--file", conversations, "--quick", "--figures", page)
+    assert [len(one["folds"]) for one in told] == [2]
+    assert 0 < told[0]["held_out"][1] <= 1
+    assert "semantic_context:" in page.read_text()
+
+
+def test_the_command_line_measures_recall_in_the_published_shape(conversations: Path, tmp_path: Path) -> None:
+    published = []
+    for one in json.loads(conversations.read_text()):
+        (session,) = one.pop("sessions")
+        dated = {"session_1_date_time": session["date_time"], "session_1": session["turns"]}
+        published.append(one | {"conversation": {"speaker_a": one.pop("speaker_a"), **dated}})
+    file = tmp_path / "published.json"
+    file.write_text(json.dumps(published), encoding="utf-8")
+    told = figures("-m", "memplane.entrypoints.cli", "bench", "recall", file, "--ranking", "lexical")
+    assert told["lexical"]["1-4"]["recall"]["5"] == 1.0
+
+
+@pytest.mark.parametrize("script", ["recall", "calibrate"])
+def test_without_conversations_they_say_what_they_need(script: str) -> None:
+    done = run(f"benchmarks/{script}.py")
+    assert done.returncode == 2
+    assert "LOCOMO" in done.stderr
+
+
+def test_a_file_of_another_kind_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text('[{"a": 1}]')
+    done = run("-m", "memplane.entrypoints.cli", "bench", "recall", file)
+    assert done.returncode == 2
+    assert "other.json" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_cohorts_of_another_form_are_refused() -> None:
+    done = run("-m", "memplane.entrypoints.cli", "bench", "latency", "--sizes", "many")
+    assert done.returncode == 2
+    assert "100x1000" in done.stderr

@@ -1,0 +1,363 @@
+"""No statement of the request path reads a whole table: the plans of what the application really sends.
+
+The application's own readers and stores run against some twenty thousand rows of each kind, and every statement that
+they send is explained as the application's role, once for its values and once as the generic plan that a prepared
+statement may be given.
+"""
+
+import asyncio
+import hashlib
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+import pytest
+import sqlalchemy as sa
+from pgvector.psycopg import register_vector, register_vector_async
+
+from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.sql.reader import SqlReader
+from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
+from memplane.adapters.sql.tables import metadata
+from memplane.application.ports import Query, SearchMaterial, UnitOfWork
+from memplane.domain.memory import (
+    RETRIEVABLE_TRUST,
+    Memory,
+    MemoryText,
+    MemoryType,
+    Source,
+    State,
+    TrustState,
+    Visibility,
+)
+from memplane.domain.scope import Filters, Scope
+from memplane.domain.text import terms
+from support.cluster import Database, Databases
+from support.filling import insert
+
+TENANT, OTHER = "busy", "other"
+USERS, THREADS, TURNS = 20, 50, 10
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+GROWING = {"memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events"}
+VECTOR = np.full(256, 1 / 16, dtype=np.float32)
+
+# Rows for each tenant: (table, number of rows, expressions of n).
+USER = {"user_id": f"'user-' || n % {USERS}", "thread_id": f"'thread-' || n / {USERS} % {THREADS}"}
+NTH = "md5({tenant} || n)::uuid"
+FILLING: dict[str, tuple[int, dict[str, str]]] = {
+    "tenants": (1, {}),
+    "thread_revision": (USERS * THREADS, USER),
+    "turns": (
+        USERS * THREADS * TURNS,
+        USER | {"id": NTH, "seq": f"n / {USERS * THREADS}", "external_id": "'turn-' || n", "role": "'user'"},
+    ),
+    "change_log": (
+        USERS * THREADS * TURNS,
+        USER | {"rev": f"n / {USERS * THREADS}", "memory_id": NTH, "event": "'created'"},
+    ),
+    "memories": (
+        USERS * THREADS * TURNS,
+        USER | {"id": NTH, "value_hash": "'value-' || n", "external_id": "'memory-' || n", "category": "'tasks'"}
+        | {"state": "'active'", "trust_state": "'confirmed'", "type": "'semantic'", "visibility": "'private'"}
+        | {"source": "'user'", "layer": "'mid'", "role": "'user'"},
+    ),
+    "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
+    "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
+    "events": (USERS * THREADS * TURNS, USER),
+    "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def busy(databases: Databases) -> Iterator[Database]:
+    """A database with twenty users of twenty thousand memories and turns in each of two tenants."""
+    made = databases.create()
+    with psycopg.connect(made.admin_url, autocommit=True) as connection:
+        for tenant in (TENANT, OTHER):
+            for name, (rows, expressions) in FILLING.items():
+                given = {column: text.format(tenant=f"'{tenant}'", rows=rows) for column, text in expressions.items()}
+                given["tenant_id"] = f"'{tenant}'"
+                connection.execute(insert(metadata.tables[name], f"generate_series(0, {rows - 1}) n", **given))
+        connection.execute("VACUUM ANALYZE")
+    yield made
+    databases.drop(made)
+
+
+@dataclass
+class Sent:
+    """The statements that a connection sent, with their values."""
+
+    statements: list[tuple[str, Any]] = field(default_factory=list)
+
+    def cursor_class(self) -> type[psycopg.AsyncCursor[Any]]:
+        """A cursor that notes what it sends."""
+        statements = self.statements
+
+        class Noting(psycopg.AsyncCursor[Any]):
+            async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:  # noqa: ANN401 - psycopg's own types
+                statements.append((query if isinstance(query, str) else query.as_string(self), params))
+                return await super().execute(query, params, **options)
+
+        return Noting
+
+    def note(self, _connection: object, _cursor: object, statement: str, values: Any, *_more: object) -> None:  # noqa: ANN401 - SQLAlchemy's hook
+        """What SQLAlchemy calls before it sends."""
+        self.statements.append((statement, values))
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def told(plan: dict[str, Any]) -> str:
+    """A plan in short, for a failed test."""
+    parts = ("Node Type", "Relation Name", "Index Name", "Index Cond", "Filter")
+    return "\n".join(" | ".join(str(node[part]) for part in parts if part in node) for node in nodes(plan))
+
+
+def unserved(plan: dict[str, Any], *, beyond_tenant: bool) -> list[str]:
+    """Tables that a plan reads whole, or whole tenants of which it reads."""
+    found = []
+    for node in nodes(plan):
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in GROWING:
+            found.append(node["Relation Name"])
+        if "Index Name" in node:
+            columns = set(re.findall(r"\((\w+)\)?(?:::\w+)? (?:=|<|>)", node.get("Index Cond", "")))
+            leading = "key_id" if node["Index Name"] == "ix_api_keys_key" else "tenant_id"
+            if leading not in columns or (beyond_tenant and columns == {"tenant_id"}):
+                found.append(node["Index Name"])
+    return found
+
+
+class Explainer:
+    """Explains statements as the application's role, within a tenant."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def plans(self, statement: str, values: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - whatever was sent
+        """The plan for these values, and the one for any."""
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
+            self._connection.execute("SELECT set_config('memplane.key', %s, true)", (f"{TENANT}7",))
+            yield self._plan(f"EXPLAIN (FORMAT JSON) {statement}", values)
+            if values:
+                yield self._plan(f"EXPLAIN (FORMAT JSON, GENERIC_PLAN) {numbered(statement)}", None)
+
+    def _plan(self, explain: str, values: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was sent
+        return planned(self._connection, explain, values)
+
+
+def planned(connection: psycopg.Connection, explain: str, values: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was sent
+    row = connection.execute(explain, values).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def numbered(statement: str) -> str:
+    """A statement with psycopg's placeholders as PostgreSQL's own."""
+    names: dict[str, str] = {}
+
+    def number(match: re.Match[str]) -> str:
+        key = match.group(1) or f"#{len(names)}"
+        return names.setdefault(key, f"${len(names) + 1}")
+
+    return re.sub(r"%(?:\((\w+)\))?s", number, statement).replace("%%", "%")
+
+
+@pytest.fixture
+def explainer(busy: Database) -> Iterator[Explainer]:
+    with psycopg.connect(busy.url, autocommit=True) as connection:
+        register_vector(connection)
+        yield Explainer(connection)
+
+
+def check(explainer: Explainer, sent: Sent, *, beyond_tenant: bool = True) -> None:
+    """Every statement that looks something up is served by an index, whatever its values."""
+    looked = [(text, values) for text, values in sent.statements if re.search(r"\bFROM\b|\bUPDATE\b", text)]
+    assert looked
+    for text, values in looked:
+        for plan in explainer.plans(text, values):
+            assert unserved(plan, beyond_tenant=beyond_tenant) == [], f"{text}\n{told(plan)}"
+
+
+def scope(users: frozenset[str] | None = None, **filters: Any) -> Scope:  # noqa: ANN401 - any filter
+    return Scope(
+        tenant=TENANT,
+        categories=("tasks", "goals", "projects"),
+        visibilities=frozenset(Visibility),
+        trust_levels=("full", "inner", "familiar", "public"),
+        users=users,
+        now=NOW,
+        turns=True,
+        trust_states=RETRIEVABLE_TRUST,
+        filters=Filters(**filters),
+    )
+
+
+def nth(number: int) -> UUID:
+    """The id of the tenant's nth memory and turn, by the rule that filled the tables."""
+    return UUID(hashlib.md5(f"{TENANT}{number}".encode(), usedforsecurity=False).hexdigest())
+
+
+QUESTION = Query(terms("what to do before the release"), ("release",), VECTOR)
+WITHOUT_VECTOR = Query(terms("what to do"), (), None)
+NAMED = scope(user_id="user-3")
+BOUND = scope(users=frozenset({"user-3", "user-4"}))
+FILTERED = scope(
+    user_id="user-3", thread_id="thread-7", tags=("x",), entity="ana", pinned=False, importance_min=1, updated_after=NOW
+)
+WHOLE_TENANT = scope()
+IDS = [nth(number) for number in range(3, 103, 20)]
+
+READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
+    "candidates of a user": lambda reader: reader.candidates(NAMED, QUESTION),
+    "candidates without a vector": lambda reader: reader.candidates(NAMED, WITHOUT_VECTOR),
+    "candidates of a key's users": lambda reader: reader.candidates(BOUND, QUESTION),
+    "candidates, filtered": lambda reader: reader.candidates(FILTERED, QUESTION),
+    "newest of a user": lambda reader: reader.newest(NAMED, 8),
+    "newest of a key's users": lambda reader: reader.newest(BOUND, 8),
+    "newest of a tenant": lambda reader: reader.newest(WHOLE_TENANT, 8),
+    "units": lambda reader: reader.units(NAMED, [*IDS, UUID(int=1)]),
+    "units of a tenant": lambda reader: reader.units(WHOLE_TENANT, [*IDS, UUID(int=1)]),
+    "first page": lambda reader: reader.memories(NAMED, before=None, limit=50),
+    "later page": lambda reader: reader.memories(NAMED, before=IDS[0], limit=50),
+    "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
+    "related": lambda reader: reader.related(NAMED, IDS, 20),
+    "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
+    "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
+    "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
+    "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
+    "history": lambda reader: reader.history(NAMED, nth(3), before=None, limit=50),
+    "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
+}
+
+# these walk a tenant's newest until they have enough
+OF_A_TENANT = {"newest of a tenant", "newest of a key's users", "later page of a tenant"}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_is_served_by_indexes(busy: Database, explainer: Explainer, read: str) -> None:
+    sent = Sent()
+
+    async def run() -> None:
+        connection = await psycopg.AsyncConnection.connect(
+            busy.url, row_factory=psycopg.rows.dict_row, cursor_factory=sent.cursor_class()
+        )
+        async with connection:
+            await register_vector_async(connection)
+            await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
+            await READS[read](PostgresReader(connection))
+
+    asyncio.run(run())
+    check(explainer, sent, beyond_tenant=read not in OF_A_TENANT)
+
+
+def memory(**fields: object) -> Memory:
+    text = MemoryText(content="The release is on Friday.")
+    return Memory(
+        id=UUID(int=7), user_id="user-3", category="tasks", type=MemoryType.SEMANTIC, visibility=Visibility.PRIVATE,
+        text=text, trust_state=TrustState.CONFIRMED, source=Source.USER, state=State.ACTIVE, value_hash="value-3",
+        recorded_at=NOW, updated_at=NOW, **fields,
+    )  # fmt: skip
+
+
+MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
+WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
+    "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
+    "duplicate by name": lambda uow: uow.memories.find_duplicate(memory(external_id="memory-3")),
+    "lock": lambda uow: uow.memories.lock(NAMED, nth(3)),
+    "lock without a user": lambda uow: uow.memories.lock(WHOLE_TENANT, nth(3)),
+    "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
+    "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
+    "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
+    "revision": lambda uow: uow.threads.revision("user-3", "thread-7"),
+    "count accesses": lambda uow: uow.journal.count_accesses(dict.fromkeys(IDS, 1), NOW),
+    "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
+}
+STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys)
+INSERTS = {"add", "add_turns", "log", "record", "events"}  # these look nothing up
+LISTS = {"all"}  # an administrator's list of keys
+
+
+class NotKept(Exception):
+    """Takes a transaction back."""
+
+
+def record(database: Database, write: Callable[[UnitOfWork], Awaitable[object]]) -> Sent:
+    """What a write sends, in a transaction that is taken back."""
+    sent = Sent()
+
+    async def work(uow: UnitOfWork) -> None:
+        await write(uow)
+        raise NotKept
+
+    async def run() -> None:
+        storage = PostgresStorage(database.url, pool_size=2)
+        sa.event.listen(storage._engine.sync_engine, "before_cursor_execute", sent.note)
+        await storage.open()
+        try:
+            with pytest.raises(NotKept):
+                await storage.write(TENANT, work)
+        finally:
+            await storage.close()
+
+    asyncio.run(run())
+    return sent
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_looks_up_by_indexes(busy: Database, explainer: Explainer, write: str) -> None:
+    check(explainer, record(busy, WRITES[write]))
+
+
+def test_a_key_is_found_by_its_index(explainer: Explainer) -> None:
+    sent = Sent([("SELECT * FROM api_keys WHERE key_id = %s", (f"{TENANT}7",))])
+    source = inspect.getsource(PostgresStorage.find_key)
+    assert sent.statements[0][0] in source  # what is explained is what is sent
+    check(explainer, sent)
+
+
+@pytest.mark.parametrize("write", ["duplicate by value", "duplicate by name"])
+def test_a_duplicate_is_found_by_its_own_index(busy: Database, explainer: Explainer, write: str) -> None:
+    """However many memories the user has, and although the index holds active ones alone."""
+    for text, values in record(busy, WRITES[write]).statements:
+        if "FROM memories" in text:
+            for plan in explainer.plans(text, values):
+                used = {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
+                assert used <= {"uq_memories_value", "uq_memories_external"}, told(plan)
+
+
+CONTROLS = {
+    "ix_memories_user": "SELECT id FROM memories WHERE tenant_id = %(t)s AND user_id = %(u)s ORDER BY id DESC LIMIT 8",
+    "ix_turns_user": "SELECT id FROM turns WHERE tenant_id = %(t)s AND user_id = %(u)s ORDER BY id DESC LIMIT 8",
+    "ix_api_keys_key": "SELECT 1 FROM api_keys WHERE key_id = %(t)s",
+}
+
+
+@pytest.mark.parametrize("index", CONTROLS)
+def test_a_missing_index_would_be_found(busy: Database, index: str) -> None:
+    statement, values = f"EXPLAIN (FORMAT JSON) {CONTROLS[index]}", {"t": TENANT, "u": "user-3"}
+    with psycopg.connect(busy.admin_url) as connection:
+        before = planned(connection, statement, values)
+        connection.execute(f"DROP INDEX {index}")
+        after = planned(connection, statement, values)
+        connection.rollback()
+    assert unserved(before, beyond_tenant=True) == [], told(before)
+    assert unserved(after, beyond_tenant=True) != [], told(after)
+
+
+def test_every_read_and_write_is_explained() -> None:
+    methods = {name for kind in (SqlReader, *STORES) for name in vars(kind) if not name.startswith("_")}
+    called = {name for function in (*READS.values(), *WRITES.values()) for name in function.__code__.co_names}
+    assert methods - called - INSERTS - LISTS == {"rows"}

@@ -1,0 +1,252 @@
+"""Row-level security: what the database itself shows and accepts, whatever a statement asks for."""
+
+from collections.abc import Iterator
+from uuid import UUID, uuid5
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from memplane.adapters.sql.tables import APPEND_ONLY, metadata
+from support.cluster import Cluster, Database, Databases
+from support.filling import insert
+
+TABLES = metadata.sorted_tables
+TENANTS = ("a", "b")
+ROWS = 2  # of each tenant in each table
+UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
+by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+
+
+def identity(tenant: str, kind: str, number: int) -> str:
+    return f"'{uuid5(UUID(int=0), f'{tenant} {kind} {number}')}'"
+
+
+def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
+    """An INSERT of one of a tenant's rows, which refers to other rows of the tenant alone."""
+    names = dict.fromkeys(("user_id", "thread_id", "key_id", "name", "value_hash"), f"'{tenant}{number}'")
+    expressions = names | {
+        "tenant_id": f"'{tenant}'",
+        "id": identity(tenant, table.name, number),
+        "memory_id": identity(tenant, "memories", number),
+        "from_id": identity(tenant, "memories", number),
+        "to_id": identity(tenant, "memories", 1 - number),
+        "entity_id": identity(tenant, "entities", number),
+    }
+    return insert(table, **(expressions | given))
+
+
+@pytest.fixture(scope="module")
+def filled(databases: Databases) -> Iterator[Database]:
+    """A database with two rows of each tenant in every table; tests roll back what they do."""
+    made = databases.create()
+    with psycopg.connect(made.admin_url) as connection:
+        for table in TABLES:
+            for tenant in TENANTS:
+                # a tenant has one row in the table of tenants
+                for number in range(1 if table.name == "tenants" else ROWS):
+                    connection.execute(row(table, tenant, number))
+    yield made
+    databases.drop(made)
+
+
+@pytest.fixture
+def app(filled: Database) -> Iterator[psycopg.Connection]:
+    """The application's role, in no transaction."""
+    with psycopg.connect(filled.url, autocommit=True) as connection:
+        yield connection
+
+
+def name_tenant(connection: psycopg.Connection, tenant: str) -> None:
+    connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+
+
+def run_as(connection: psycopg.Connection, tenant: str, *statements: str) -> None:
+    """Run statements in a transaction of a tenant, and take it back."""
+    with connection.transaction(force_rollback=True):
+        name_tenant(connection, tenant)
+        for statement in statements:
+            connection.execute(statement)
+
+
+def tenants_seen(connection: psycopg.Connection, table: sa.Table) -> list[str]:
+    return [tenant for (tenant,) in connection.execute(f"SELECT tenant_id FROM {table.name}").fetchall()]
+
+
+def rows_of(table: sa.Table) -> int:
+    return 1 if table.name == "tenants" else ROWS
+
+
+@by_name
+def test_a_caller_who_named_no_tenant_sees_nothing(app: psycopg.Connection, table: sa.Table) -> None:
+    assert tenants_seen(app, table) == []
+
+
+@by_name
+def test_a_caller_sees_the_tenant_that_its_transaction_named(app: psycopg.Connection, table: sa.Table) -> None:
+    for tenant in TENANTS:
+        with app.transaction():
+            name_tenant(app, tenant)
+            assert tenants_seen(app, table) == [tenant] * rows_of(table)
+    with app.transaction():
+        name_tenant(app, "c")
+        assert tenants_seen(app, table) == []
+
+
+@by_name
+def test_after_a_commit_the_next_transaction_sees_nothing(app: psycopg.Connection, table: sa.Table) -> None:
+    with app.transaction():
+        name_tenant(app, "a")
+    assert tenants_seen(app, table) == []
+
+
+@by_name
+def test_after_an_error_the_next_transaction_sees_nothing(app: psycopg.Connection, table: sa.Table) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        run_as(app, "a", "SELECT 1 / 0")
+    assert tenants_seen(app, table) == []
+
+
+@by_name
+def test_the_owner_is_bound_too(filled: Database, table: sa.Table) -> None:
+    with psycopg.connect(filled.owner_url) as connection:
+        assert tenants_seen(connection, table) == []
+        name_tenant(connection, "a")
+        assert tenants_seen(connection, table) == ["a"] * rows_of(table)
+
+
+@by_name
+def test_without_row_security_everything_would_be_seen(filled: Database, table: sa.Table) -> None:
+    with psycopg.connect(filled.owner_url) as connection:
+        connection.execute(f"ALTER TABLE {table.name} DISABLE ROW LEVEL SECURITY")
+        assert sorted(tenants_seen(connection, table)) == sorted(TENANTS * rows_of(table))
+        connection.rollback()
+
+
+@by_name
+def test_a_row_of_another_tenant_cannot_be_written(app: psycopg.Connection, table: sa.Table) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        run_as(app, "a", row(table, "c", 0))
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t.name not in APPEND_ONLY], ids=lambda table: table.name)
+def test_a_row_cannot_be_moved_to_another_tenant_nor_taken_from_one(app: psycopg.Connection, table: sa.Table) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        run_as(app, "a", f"UPDATE {table.name} SET tenant_id = 'b'")
+    with app.transaction(force_rollback=True):
+        name_tenant(app, "a")
+        assert app.execute(f"UPDATE {table.name} SET tenant_id = 'a' WHERE tenant_id = 'b'").rowcount == 0
+        assert app.execute(f"DELETE FROM {table.name} WHERE tenant_id = 'b'").rowcount == 0
+
+
+FOREIGN_KEYS = [
+    pytest.param(key, id=str(key.name))
+    for table in TABLES
+    for key in sorted(table.foreign_key_constraints, key=lambda key: str(key.name))
+    if len(key.columns) > 1
+]
+
+
+@pytest.mark.parametrize("key", FOREIGN_KEYS)
+def test_a_foreign_key_accepts_its_own_tenant_s_rows_alone(
+    app: psycopg.Connection, key: sa.ForeignKeyConstraint
+) -> None:
+    def refer(tenant: str) -> tuple[str, str]:
+        """Add a row of tenant a that refers to a row of a tenant."""
+        number = 1 if "to_id" in key.columns else 0  # a relation has two ends
+        there = dict.fromkeys(("user_id", "thread_id"), f"'{tenant}{number}'")
+        there["id"] = identity(tenant, key.referred_table.name, number)
+        given = {pair.parent.name: there[pair.column.name] for pair in key.elements if pair.parent.name != "tenant_id"}
+        return f"DELETE FROM {key.table.name}", row(key.table, "a", 0, **given)
+
+    run_as(app, "a", *refer("a"))
+    with pytest.raises(psycopg.errors.ForeignKeyViolation, match=str(key.name)):
+        run_as(app, "a", *refer("b"))
+
+
+def test_a_key_is_visible_to_the_caller_who_names_it_and_no_other(app: psycopg.Connection) -> None:
+    def seen(key_id: str) -> list[tuple[str, str]]:
+        with app.transaction():
+            app.execute("SELECT set_config('memplane.key', %s, true)", (key_id,))
+            return app.execute("SELECT tenant_id, key_id FROM api_keys").fetchall()
+
+    assert seen("a0") == [("a", "a0")]
+    assert seen("b1") == [("b", "b1")]
+    assert seen("c0") == seen("") == seen("%") == []
+    assert app.execute("SELECT 1 FROM api_keys").fetchall() == []
+
+
+def test_naming_a_key_shows_nothing_else_and_lets_nothing_be_changed(app: psycopg.Connection) -> None:
+    with app.transaction(force_rollback=True):
+        app.execute("SELECT set_config('memplane.key', 'a0', true)")
+        assert {table.name for table in TABLES if tenants_seen(app, table)} == {"api_keys"}
+        assert app.execute("UPDATE api_keys SET trust = 'full'").rowcount == 0
+        assert app.execute("DELETE FROM api_keys").rowcount == 0
+        name_tenant(app, "a")
+        assert app.execute("UPDATE api_keys SET trust = 'full'").rowcount == ROWS  # the tenant's own can
+
+
+def catalogue(database: Database, query: str, **values: object) -> list[tuple[object, ...]]:
+    with psycopg.connect(database.admin_url) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def test_every_table_forces_row_security_on_everybody(database: Database) -> None:
+    secured = catalogue(
+        database,
+        "SELECT relname::text, relrowsecurity, relforcerowsecurity FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')",
+    )
+    flags = {name: (enabled, forced) for name, enabled, forced in secured if name not in UNTENANTED}
+    assert flags == dict.fromkeys(metadata.tables, (True, True))
+
+
+def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database) -> None:
+    policies = catalogue(
+        database,
+        "SELECT tablename::text, policyname::text, cmd, qual, with_check, permissive, roles::text[] FROM pg_policies",
+    )
+    tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
+    key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
+    expected = {(name, "tenant_isolation", "ALL", tenant) for name in metadata.tables}
+    assert {policy[:4] for policy in policies} == expected | {("api_keys", "key_lookup", "SELECT", key)}
+    assert {policy[4:6] for policy in policies} == {(None, "PERMISSIVE")}
+
+
+def test_the_application_s_rights_are_the_least_that_it_needs(database: Database, cluster: Cluster) -> None:
+    rights: dict[object, set[object]] = {}
+    for name, right in catalogue(
+        database,
+        "SELECT table_name::text, privilege_type::text FROM information_schema.role_table_grants"
+        " WHERE table_schema = 'public' AND grantee IN (%(role)s, 'PUBLIC')",
+        role=cluster.app_role,
+    ):
+        rights.setdefault(name, set()).add(right)
+    grow, change = {"SELECT", "INSERT"}, {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    expected = {name: grow if name in APPEND_ONLY else change for name in metadata.tables}
+    assert rights == expected | {name: {"SELECT"} for name in UNTENANTED}
+
+
+def test_the_application_s_role_is_nobody_special(database: Database, cluster: Cluster) -> None:
+    powers = catalogue(
+        database,
+        "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
+        " EXISTS (SELECT 1 FROM pg_class WHERE relowner = r.oid),"
+        " has_schema_privilege(r.oid, 'public', 'CREATE') FROM pg_roles r WHERE rolname = %(role)s",
+        role=cluster.app_role,
+    )
+    assert powers == [(False,) * 7]
+    member = catalogue(
+        database, "SELECT 1 FROM pg_auth_members WHERE member = %(role)s::regrole", role=cluster.app_role
+    )
+    assert member == []
+
+
+@pytest.mark.parametrize("change", ["UPDATE history SET actor = 'x'", "DELETE FROM history", "TRUNCATE history"])
+def test_history_can_only_grow(app: psycopg.Connection, change: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+        run_as(app, "a", change)
+    with app.transaction(force_rollback=True):
+        name_tenant(app, "a")
+        app.execute(row(metadata.tables["history"], "a", 7))  # adding is allowed
+        assert app.execute("UPDATE events SET op = 'x'").rowcount == ROWS  # and another table can be changed

@@ -1,0 +1,115 @@
+"""Who may do what over HTTP: every route, and the rules that it is held to.
+
+A route that is not in this table fails the architecture tests; the acceptance tests try each rule on each route that
+has it. So a new route cannot come without its permission tests.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from memplane.domain.principal import KeyScope
+from support.callers import THREAD, USER
+
+Json = dict[str, Any]
+
+
+class Categories(Enum):
+    """What happens to a category outside the agent's allowlist."""
+
+    REFUSED = "named in the request: the whole request is refused"
+    NOT_WRITTEN = "outside the write allowlist: refused"
+    ABSENT = "its records are as if they were not there"
+    LEFT_OUT = "its changes are left out"
+    NONE = "the route touches no memories"
+
+
+class Tenants(Enum):
+    """What happens to another tenant's rows."""
+
+    ABSENT = "a foreign id is as if it were not there"
+    LEFT_OUT = "the answer has the caller's own rows only"
+    NOT_WRITTEN = "what is written is the caller's own"
+    NONE = "the route touches no tenant"
+
+
+@dataclass(frozen=True)
+class Access:
+    """One route and its rules.
+
+    Attributes:
+        method: of HTTP.
+        path: as the application declares it.
+        scope: what the key needs; ``None`` where no key is needed.
+        categories: rule for foreign categories.
+        tenants: rule for foreign tenants.
+        body: a request body that is right, for a category.
+        params: query parameters that name a category.
+    """
+
+    method: str
+    path: str
+    scope: KeyScope | None
+    categories: Categories
+    tenants: Tenants
+    body: Callable[[str], Json] | None = None
+    params: Callable[[str], Json] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def url(self, record: str) -> str:
+        """The path with ids filled in."""
+        return self.path.replace("{memory_id}", record).replace("{thread_id:path}", THREAD)
+
+    def request(self, category: str) -> Json:
+        """What of a request concerns a category, as arguments of the HTTP client."""
+        body = {"json": self.body(category)} if self.body else {}
+        return body | ({"params": self.params(category)} if self.params else {})
+
+
+def _turn(_category: str) -> Json:
+    return {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The release moves to October."}
+
+
+_READ, _WRITE = KeyScope.READ, KeyScope.WRITE
+_MEMORY = "/v1/memories/{memory_id}"
+
+ACCESS: Sequence[Access] = (
+    Access(
+        "POST", "/v1/memory/query", _READ, Categories.REFUSED, Tenants.LEFT_OUT,
+        body=lambda category: {"query": "release", "categories": [category]},
+    ),
+    Access("POST", "/v1/turns", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN, body=_turn),
+    Access(
+        "POST", "/v1/turns:batch", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,
+        body=lambda category: {"turns": [_turn(category)]},
+    ),
+    Access(
+        "POST", "/v1/memories", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,
+        body=lambda category: {"user_id": USER, "category": category, "content": "The release moves to October."},
+    ),
+    Access(
+        "GET", "/v1/memories", _READ, Categories.REFUSED, Tenants.LEFT_OUT,
+        params=lambda category: {"category": category},
+    ),
+    Access("GET", _MEMORY, _READ, Categories.ABSENT, Tenants.ABSENT),
+    Access("PATCH", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT, body=lambda _: {"importance": 5}),
+    Access("DELETE", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT),
+    Access("GET", f"{_MEMORY}/history", _READ, Categories.ABSENT, Tenants.ABSENT),
+    Access("GET", "/v1/threads/{thread_id:path}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
+    Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/openapi.json", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/docs", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/docs/oauth2-redirect", None, Categories.NONE, Tenants.NONE),
+)  # fmt: skip
+"""Every route of the server."""
+
+
+def routes(categories: Categories | None = None, tenants: Tenants | None = None) -> list[Access]:
+    """The routes that are held to a rule."""
+    return [
+        access for access in ACCESS if categories in (None, access.categories) and tenants in (None, access.tenants)
+    ]
