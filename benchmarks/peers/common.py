@@ -92,8 +92,8 @@ def _no_network() -> None:
     def refuse(*_: object, **__: object) -> NoReturn:
         raise OSError("this benchmark uses no network")
 
-    socket.socket.connect = refuse  # type: ignore[method-assign]
-    socket.socket.connect_ex = refuse  # type: ignore[method-assign]
+    socket.socket.connect = refuse  # type: ignore[method-assign]  # the purpose
+    socket.socket.connect_ex = refuse  # type: ignore[method-assign]  # the purpose
     socket.getaddrinfo = refuse
 
 

@@ -63,7 +63,7 @@ def _embedding(embedder: Embedder) -> object:
         def embed(self, text: str, memory_action: str | None = None) -> list[float]:  # noqa: ARG002 - mem0's signature
             return embedder.embed([text])[0]
 
-        def embed_batch(self, texts: list[str], memory_action: str = "add") -> list[list[float]]:  # noqa: ARG002
+        def embed_batch(self, texts: list[str], memory_action: str = "add") -> list[list[float]]:  # noqa: ARG002 - as above
             return embedder.embed(texts)
 
     return Static()

@@ -1,7 +1,6 @@
 """`memplane demo` tells a true story, and would notice if it were not."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -77,7 +76,7 @@ def test_an_interrupted_story_leaves_nothing_behind(temporary: Path) -> None:
     while not list(temporary.glob("*/data/keys.json")):  # its server and PostgreSQL run
         assert process.poll() is None
         assert time.monotonic() < deadline
-        os.sched_yield()
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=PATIENCE)
     assert (process.returncode, told) == (130, "")

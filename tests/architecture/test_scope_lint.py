@@ -21,11 +21,13 @@ KEYED = {
     "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal.count_accesses": "counts ids that a scoped read has returned, and returns nothing",
+    "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
     "sqlite/search.py SqliteReader._load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 
+# the tables by name, or by a gap that may be filled with one
 READ = re.compile(
-    r"\b(?:FROM|JOIN|UPDATE|USING)\s+(?:ONLY\s+)?(?:public\.)?(?:memories|turns|\{table\})(?!\w)", re.IGNORECASE
+    r"(?i:\b(?:FROM|JOIN|UPDATE|USING)\s+(?:ONLY\s+)?(?:public\.)?(?:memories|turns)(?!\w))|\b(?:FROM|JOIN|UPDATE)\s+\{"
 )
 PREDICATES = {"memories_in", "turns_in"}
 READING_CALLS = {"select", "update", "delete"}

@@ -45,7 +45,7 @@ def user() -> str:
 # serve
 
 
-def test_serve_says_one_line_and_ends_well_when_told_to(user: str) -> None:
+def test_serve_says_one_line_and_ends_well_when_told_to() -> None:
     with reachable_folder() as folder:
         command = [*COMMAND, "serve", "--data", str(folder / "data"), "--port", "0"]
         process = subprocess.Popen(
@@ -55,12 +55,9 @@ def test_serve_says_one_line_and_ends_well_when_told_to(user: str) -> None:
         assert line.startswith("ready http://127.0.0.1:")
         mode = (folder / "data" / "keys.json").stat().st_mode
         assert stat.S_IMODE(mode) == 0o600
-        served = Served(line.split()[1], folder / "data", process)
-        assert served.run("turn", "--user", user, "--thread", user, "Hello.").code == 0
         process.send_signal(signal.SIGTERM)
         rest, told = process.communicate(timeout=PATIENCE)
         assert (process.returncode, rest, told) == (0, "", "")
-        assert served.run("query", "hello").code == 4
 
 
 def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
@@ -152,9 +149,7 @@ def test_a_key_says_who_speaks(served: Served, user: str) -> None:
         (("query", "x", "--since", "3"), 2, "invalid_request"),
         (("query", "x", "--agent", "nobody"), 2, "has no key for agent 'nobody'"),
         (("query", "x", "--data", "/nowhere"), 2, "no key"),
-        (("query", "x", "--top-k", "many"), 2, "--top-k"),
         (("get", str(UUID(int=0))), 1, "not_found"),
-        (("nonsense",), 2, "No such command"),
     ],
 )
 def test_an_exit_code_says_what_kind_of_failure_it_was(
@@ -195,7 +190,6 @@ def test_keys_are_made_listed_and_revoked_beside_a_running_server(served: Served
         (("--agent", "nobody"), 1, "the policy has no agent"),
         (("--agent", "planner", "--expires", "2020-01-01"), 2, "not in the future"),
         (("--agent", "planner", "--expires", "soon"), 2, "is no time"),
-        (("--agent", "planner", "--trust", "blind"), 2, "blind"),
     ],
 )
 def test_a_key_that_cannot_be_made_is_refused(served: Served, arguments: tuple[str, ...], code: int, told: str) -> None:

@@ -143,7 +143,8 @@ class MemplaneSync:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = Thread(target=self._loop.run_forever, name="memplane-client", daemon=True)
-            self._thread.start()
+            loop = asyncio.new_event_loop()
+            thread = Thread(target=loop.run_forever, name="memplane-client", daemon=True)
+            thread.start()
+            self._loop, self._thread = loop, thread
         return self._loop

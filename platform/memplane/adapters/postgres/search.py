@@ -38,6 +38,10 @@ class PostgresSyntax:
         """The list column holds every item of a bound list."""
         return f"{column} @> %({name})s::text[]"
 
+    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+        """Rows of a table by a bound list of ids."""
+        return f"{table} {alias}", self.any_of(f"{alias}.id", name)
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as psycopg takes them: as they are."""
         return dict(values)

@@ -35,6 +35,10 @@ class Syntax(Protocol):
         """The list column holds every item of a bound list."""
         ...
 
+    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+        """Rows of a table by a bound list of ids: what to select from, and the condition."""
+        ...
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as the database's driver takes them."""
         ...

@@ -21,10 +21,10 @@ SELECT {table}_ids.id FROM (
 SELECT u.id FROM {table} u WHERE {scope} ORDER BY u.id DESC LIMIT {limit}) AS {table}_ids"""
 
 # Served by pk_memories.
-_MEMORIES_BY_ID = "SELECT {columns} FROM memories m WHERE {scope} AND {ids}"
+_MEMORIES_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
 
 # Served by pk_turns.
-_TURNS_BY_ID = "SELECT {columns} FROM turns t WHERE {scope} AND {ids}"
+_TURNS_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
 
 # Served by ix_memories_user, or by pk_memories where no user is named.
 _PAGE = "SELECT {columns} FROM memories m WHERE {scope} AND {page} ORDER BY m.id DESC LIMIT {limit}"
@@ -35,8 +35,8 @@ SELECT edge.via, edge.strength, {columns}
   FROM (SELECT f.from_id AS via, f.to_id AS id, f.strength FROM relations f WHERE f.tenant_id = {tenant} AND {from_ids}
         UNION ALL
         SELECT o.to_id, o.from_id, o.strength FROM relations o WHERE o.tenant_id = {tenant} AND {to_ids}) AS edge
-  JOIN memories m ON m.tenant_id = {tenant} AND m.id = edge.id
- WHERE {scope} AND NOT {ids}
+  CROSS JOIN memories m
+ WHERE {scope} AND m.id = edge.id AND NOT {ids}
  ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
 
 # Served by ix_thread_revision_thread.
@@ -51,9 +51,9 @@ SELECT r.rev FROM thread_revision r
 # Served by uq_change_log_tenant_id_user_id_thread_id_rev and pk_memories.
 _CHANGES = """
 SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS summary, m.importance, c.ts
-  FROM change_log c JOIN memories m ON m.tenant_id = c.tenant_id AND m.id = c.memory_id
+  FROM change_log c CROSS JOIN memories m
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev > {since}
-   AND c.event <> 'turn' AND {scope}
+   AND c.event <> 'turn' AND m.id = c.memory_id AND {scope}
  ORDER BY c.rev DESC LIMIT {limit}"""
 
 # Served by pk_memories and ix_history_memory.
@@ -93,7 +93,8 @@ def memories_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Stateme
     """Memories in scope by their ids."""
     allowed = memories_in(scope, syntax)
     allowed.values["ids"] = list(ids)
-    return _filled(_MEMORIES_BY_ID, allowed, {}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"))
+    listed, condition = syntax.listed("memories", "m", "ids")
+    return _filled(_MEMORIES_BY_ID, allowed, {}, columns=_MEMORY, listed=listed, ids=condition)
 
 
 def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement | None:
@@ -102,7 +103,8 @@ def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement 
     if allowed is None:
         return None
     allowed.values["ids"] = list(ids)
-    return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, ids=syntax.any_of("t.id", "ids"))
+    listed, condition = syntax.listed("turns", "t", "ids")
+    return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, listed=listed, ids=condition)
 
 
 def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: int) -> Statement:

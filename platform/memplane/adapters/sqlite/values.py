@@ -34,6 +34,10 @@ class SqliteSyntax:
         """The list column holds every item of a bound list."""
         return _HOLDS_ALL.format(column=column, name=name)
 
+    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+        """Rows of a table by a bound list of ids; the list leads, or the planner would walk the whole scope."""
+        return f"json_each(:{name}) wanted CROSS JOIN {table} {alias}", f"{alias}.id = wanted.value"
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as SQLite takes them: ids as hex, times as text, lists as JSON."""
         return {name: _bound(value) for name, value in values.items()}

@@ -17,9 +17,9 @@ def serve(
     json: Json = False,
 ) -> None:
     """Run the server. Its one line on standard output is `ready URL`, once it serves."""
+    settings = settings_of(data=data, port=port, host=host)
     from memplane.entrypoints.cli.serving import run_server  # noqa: PLC0415 - the server, which no other command waits for
 
-    settings = settings_of(data=data, port=port, host=host)
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         code = run_server(settings, as_json=json)

@@ -5,7 +5,7 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import typer
 import uvicorn
@@ -15,7 +15,7 @@ from memplane.bootstrap import Application, prepare
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.database import first_keys, opened
 from memplane.entrypoints.cli.output import ExitCode
-from memplane.entrypoints.cli.signals import interrupted_by_sigterm
+from memplane.entrypoints.cli.signals import Interrupts
 from memplane.settings import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -46,14 +46,9 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
     Raises:
         MemplaneError: the server could not start.
     """
-    with interrupted_by_sigterm(), _listener(settings.host, settings.port) as listener:
-        prepared = prepare(settings)
-        try:
-            if settings.host in LOOPBACK:
-                asyncio.run(first_keys(settings, prepared.url))
-            else:
-                asyncio.run(opened(settings, prepared.url, _fits))
-            _hand_over(settings, prepared.url)
+    with Interrupts.taken() as interrupts, _listener(settings.host, settings.port) as listener:
+        with _prepared(settings, interrupts) as url:
+            _hand_over(settings, url)
             server = _Server(_config(settings), settings, as_json=as_json)
             try:
                 server.run(sockets=[listener])
@@ -61,8 +56,19 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
                 if not server.started:
                     raise
             return ExitCode.OK if server.started else ExitCode.NOT_STARTED
-        finally:
-            prepared.stop()
+
+
+@contextmanager
+def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[str]:
+    """The URL of a database that is ready, with its keys; both are let go of afterwards, whatever happens."""
+    with ExitStack() as cleanup:
+        with interrupts.kept_back():  # a database that is half started could not be stopped
+            prepared = prepare(settings)
+            cleanup.callback(prepared.stop)
+        with interrupts.kept_back():
+            single = settings.host in LOOPBACK
+            asyncio.run(first_keys(settings, prepared.url) if single else opened(settings, prepared.url, _fits))
+        yield prepared.url
 
 
 def _hand_over(settings: Settings, url: str) -> None:

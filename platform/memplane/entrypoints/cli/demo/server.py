@@ -3,21 +3,21 @@
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from memplane.adapters.key_file import KeyFile
 from memplane.domain.errors import EmbeddedPostgresError
+from memplane.entrypoints.cli.signals import Interrupts
 
 START_SECONDS = 60
-STOP_SECONDS = 15
+STOP_SECONDS = 30
 READY = "ready "
 
 
@@ -31,44 +31,56 @@ class RunningServer:
 
 
 @contextmanager
-def throwaway_server(policies: Path | None) -> Iterator[RunningServer]:
+def throwaway_server(policies: Path | None, interrupts: Interrupts) -> Iterator[RunningServer]:
     """Run a server that nothing else knows of, whatever the operator's own settings are.
 
     Args:
         policies: folder of the policy files; the shipped ones, unless said.
+        interrupts: signals, of which none may fall between the server's start and the promise to end it.
 
     Raises:
         EmbeddedPostgresError: it did not start; the detail has its own words.
     """
-    folder = Path(tempfile.mkdtemp(prefix="memplane-demo-"))
-    folder.chmod(0o711)  # for root, PostgreSQL runs as another user, who must pass through
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
     if policies is not None:
         environment["MEMPLANE_POLICIES"] = str(policies.absolute())
-    data, log = folder / "data", folder / "server.log"
-    try:
-        with log.open("w+") as errors, _started(data, environment, errors) as process:
-            url = _ready(process, log)
-            keys = KeyFile.read(data)
-            if keys is None:
-                raise EmbeddedPostgresError("the demo's server made no keys")
-            yield RunningServer(url, data, keys)
-    finally:
+    with ExitStack() as cleanup:
+        with interrupts.kept_back():
+            folder = Path(tempfile.mkdtemp(prefix="memplane-demo-"))
+            cleanup.callback(_remove, folder)
+            folder.chmod(0o711)  # for root, PostgreSQL runs as another user, who must pass through
+            data, log = folder / "data", folder / "server.log"
+            process = cleanup.enter_context(_started(data, environment, log))
+        url = _ready(process, log)
+        keys = KeyFile.read(data)
+        if keys is None:
+            raise EmbeddedPostgresError("the demo's server made no keys")
+        yield RunningServer(url, data, keys)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder, also when a PostgreSQL whose owner had to be killed is still ending in it."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.05)
+    if folder.exists():
         shutil.rmtree(folder)
 
 
 @contextmanager
-def _started(data: Path, environment: dict[str, str], errors: IO[str]) -> Iterator["subprocess.Popen[str]"]:
+def _started(data: Path, environment: dict[str, str], log: Path) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-m", "memplane.entrypoints.cli", "serve", "--data", str(data), "--port", "0"]
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter, no shell
-        command, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-        start_new_session=True,  # Ctrl-C is for the story-teller, who ends the server in its turn
-    )  # fmt: skip
+    with log.open("w") as errors:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter, no shell
+            command, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            start_new_session=True,  # Ctrl-C is for the story-teller, who ends the server in its turn
+        )  # fmt: skip
     with process:
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:

@@ -21,7 +21,7 @@ from memplane.entrypoints.cli.demo.scenes import AGENTS, SCENES, Claim, Scene, S
 from memplane.entrypoints.cli.demo.server import RunningServer, throwaway_server
 from memplane.entrypoints.cli.demo.story import Story, load
 from memplane.entrypoints.cli.output import ExitCode, plain, show
-from memplane.entrypoints.cli.signals import interrupted_by_sigterm
+from memplane.entrypoints.cli.signals import Interrupts
 from memplane.settings import Settings
 
 WIDTH = 100
@@ -44,25 +44,28 @@ def tell(policies: Path | None, *, as_json: bool) -> ExitCode:
     screen.print(Rule("[bold]Memplane: one memory, five agents[/bold]"))
     screen.print(Text("Starting a server of its own, with its own PostgreSQL …", style="dim"))
     scenes: list[Scene] = []
-    with interrupted_by_sigterm(), _stage(load(), policies) as stage:
+    with Interrupts.taken() as interrupts, _stage(load(), policies, interrupts) as stage:
         screen.print(Text(f"It is ready after {time.monotonic() - begin:.1f} s.", style="dim"))
         for number, play in enumerate(SCENES, 1):
-            scene = play(stage)
+            with interrupts.kept_back():
+                scene = play(stage)
             _tell(screen, number, scene)
             scenes.append(scene)
     return _end(screen, scenes, time.monotonic() - begin, as_json=as_json)
 
 
 @contextmanager
-def _stage(story: Story, policies: Path | None) -> Iterator[Stage]:
+def _stage(story: Story, policies: Path | None, interrupts: Interrupts) -> Iterator[Stage]:
     """A server with the agents' keys, and one more that is bound to the second user."""
     allowlists = load_policy(policies or shipped_policies()).allowlists
     if missing := [agent for agent in AGENTS if agent not in allowlists]:
         raise SettingsError(f"the story needs the agents {', '.join(AGENTS)}; the policy lacks {', '.join(missing)}")
     reads = {agent: allowlists[agent].read for agent in AGENTS}
-    with throwaway_server(policies) as server, ExitStack() as clients:
+    with throwaway_server(policies, interrupts) as server, ExitStack() as clients:
         agents = {agent: clients.enter_context(MemplaneSync(server.url, server.keys.agents[agent])) for agent in AGENTS}
-        guest = clients.enter_context(MemplaneSync(server.url, _bound_key(server, story.second_user, policies)))
+        with interrupts.kept_back():
+            key = _bound_key(server, story.second_user, policies)
+        guest = clients.enter_context(MemplaneSync(server.url, key))
         yield Stage(story, agents, guest, reads)
 
 
