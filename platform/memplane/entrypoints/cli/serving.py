@@ -46,16 +46,19 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
     Raises:
         MemplaneError: the server could not start.
     """
-    with Interrupts.taken() as interrupts, _listener(settings.host, settings.port) as listener:
-        with _prepared(settings, interrupts) as url:
-            _hand_over(settings, url)
-            server = _Server(_config(settings), settings, as_json=as_json)
-            try:
-                server.run(sockets=[listener])
-            except KeyboardInterrupt:  # the server has stopped in an orderly way, and now passes the signal on
-                if not server.started:
-                    raise
-            return ExitCode.OK if server.started else ExitCode.NOT_STARTED
+    with (
+        Interrupts.taken() as interrupts,
+        _listener(settings.host, settings.port) as listener,
+        _prepared(settings, interrupts) as url,
+    ):
+        _hand_over(settings, url)
+        server = _Server(_config(settings), settings, as_json=as_json)
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:  # the server has stopped in an orderly way, and now passes the signal on
+            if not server.started:
+                raise
+        return ExitCode.OK if server.started else ExitCode.NOT_STARTED
 
 
 @contextmanager
