@@ -1,21 +1,19 @@
 """The only place that wires adapters to use cases."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.wordllama import WordLlama
 from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import check_schema, provision_embedded
-from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
-from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.application.accesses import AccessLog
 from memplane.application.browse import Browse
 from memplane.application.embedding_guard import EmbeddingGuard
@@ -25,16 +23,25 @@ from memplane.application.keys import Keys, NewKey
 from memplane.application.recall import RecallMemories
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
-from memplane.domain.errors import Unauthenticated
+from memplane.domain import capabilities
+from memplane.domain.capabilities import Capability
+from memplane.domain.errors import SettingsError, StorageUnavailable, Unauthenticated
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
 from memplane.settings import Settings
+
+# Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
+if TYPE_CHECKING:
+    from memplane.adapters.conversion import Converted, Side, Told
+    from memplane.adapters.postgres.storage import PostgresStorage
+    from memplane.adapters.sqlite.storage import SqliteStorage
 
 logger = logging.getLogger("memplane")
 POLICY_WATCH_SECONDS = 1.0
 DEFAULT_TENANT = "default"
 SQLITE = "sqlite:///"
 SQLITE_FILE = "memplane.db"
+POSTGRES = ("postgresql://", "postgres://")
 
 
 def now() -> datetime:
@@ -47,7 +54,7 @@ class Application:
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         self.policies = policies_of(settings.policies)
-        self.embedder = BatchingEmbedder(WordLlama())
+        self.embedder = BatchingEmbedder(_encoder())
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
@@ -91,15 +98,25 @@ class Application:
             told = self.policies.last_error
 
 
+@functools.cache
+def _encoder() -> WordLlama:
+    """The embedding model, read once for the whole process; it keeps no state between calls."""
+    return WordLlama()
+
+
 def policies_of(folder: Path | None) -> PolicyFiles:
     """The operator's policy files, or the shipped ones."""
     return PolicyFiles(folder or shipped_policies())
 
 
-def _storage(settings: Settings, url: str, dimensions: int) -> PostgresStorage | SqliteStorage:
+def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage | SqliteStorage":
     """The database that a URL names: ``postgresql://…`` or ``sqlite:///file``."""
     if url.startswith(SQLITE):
+        from memplane.adapters.sqlite.storage import SqliteStorage  # noqa: PLC0415 - loaded when it is chosen
+
         return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions)
+    from memplane.adapters.postgres.storage import PostgresStorage  # noqa: PLC0415 - loaded when it is chosen
+
     return PostgresStorage(
         url,
         pool_size=settings.pool_size,
@@ -125,21 +142,115 @@ def prepare(settings: Settings) -> Prepared:
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        if url.startswith(SQLITE):
-            migrate_sqlite(Path(url.removeprefix(SQLITE)))
-        else:
-            check_schema(url)
-        return Prepared(url, lambda: None)
+        return _prepared_file(Path(url.removeprefix(SQLITE))) if url.startswith(SQLITE) else _checked(url)
     if settings.storage == "sqlite":
-        file = settings.data / SQLITE_FILE
-        migrate_sqlite(file)
-        return Prepared(f"{SQLITE}{file}", lambda: None)
+        return _prepared_file(settings.data / SQLITE_FILE)
+    from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.provision import provision_embedded  # noqa: PLC0415 - loaded when it is chosen
+
     server = EmbeddedPostgres.start(settings.data)
     try:
         return Prepared(provision_embedded(server), server.stop)
     except BaseException:
         server.stop()
         raise
+
+
+def _prepared_file(path: Path) -> Prepared:
+    from memplane.adapters.sqlite.provision import migrate  # noqa: PLC0415 - loaded when it is chosen
+
+    migrate(path)
+    return Prepared(f"{SQLITE}{path}", lambda: None)
+
+
+def _checked(url: str) -> Prepared:
+    from memplane.adapters.postgres.provision import check_schema  # noqa: PLC0415 - loaded when it is chosen
+
+    check_schema(url)
+    return Prepared(url, lambda: None)
+
+
+async def backup(settings: Settings, target: Path) -> Path:
+    """Copy the SQLite file, which may be in use, to a file that is not there yet.
+
+    Returns:
+        The file that was copied.
+
+    Raises:
+        NotSupported: the database is PostgreSQL.
+        StorageUnavailable: there is no file to copy, or the copy cannot be written.
+    """
+    file = settings.storage == "sqlite" and settings.database_url is None
+    (capabilities.SQLITE if file else capabilities.POSTGRES).require(Capability.BACKUP_COMMAND)
+    from memplane.adapters.sqlite.backup import copy  # noqa: PLC0415 - loaded when it is chosen
+
+    source = settings.data / SQLITE_FILE
+    await asyncio.to_thread(copy, source, target)
+    return source
+
+
+def convert(source: str, target: str, tenant: str | None, app_role: str, told: "Told") -> "Converted":
+    """Copy a tenant from SQLite to PostgreSQL, or back, and compare both.
+
+    Args:
+        source: a SQLite file, the URL of the owner of a PostgreSQL schema, or a folder with an embedded PostgreSQL.
+        target: the same, of the other kind; made or migrated first.
+        tenant: the tenant on PostgreSQL's side; the file's is always the default one.
+        app_role: PostgreSQL's role of the application.
+        told: hears of progress.
+
+    Raises:
+        SettingsError: both are of one kind.
+        MemplaneError: see `Conversion.run`.
+    """
+    from memplane.adapters.conversion import Conversion, refuse_several_tenants  # noqa: PLC0415 - which little else needs
+
+    if _is_file(source) == _is_file(target):
+        instead = "copy a file with `memplane backup`" if _is_file(source) else "copy a database with pg_dump"
+        raise SettingsError(f"one side has to be a SQLite file and the other a PostgreSQL database; {instead}")
+    with ExitStack() as cleanup:
+        sides = (_file_side, _postgres_side) if _is_file(source) else (_postgres_side, _file_side)
+        found = sides[0](source, cleanup, tenant, None)
+        if tenant is None:
+            refuse_several_tenants(found)
+        return Conversion(found, sides[1](target, cleanup, tenant, app_role)).run(told)
+
+
+def _is_file(where: str) -> bool:
+    return not where.startswith(POSTGRES) and not Path(where).is_dir()
+
+
+def _file_side(where: str, cleanup: ExitStack, _tenant: str | None, app_role: str | None) -> "Side":
+    from memplane.adapters.conversion import Side  # noqa: PLC0415 - which little else needs
+    from memplane.adapters.sqlite import provision  # noqa: PLC0415 - loaded when it is chosen
+
+    path = Path(where.removeprefix(SQLITE)).absolute()
+    if app_role is not None:
+        provision.migrate(path)
+    elif not path.is_file():
+        raise StorageUnavailable(f"{path}: there is no such file")
+    engine = provision.checked(path)
+    cleanup.callback(engine.dispose)
+    return Side(str(path), engine, DEFAULT_TENANT)
+
+
+def _postgres_side(where: str, cleanup: ExitStack, tenant: str | None, app_role: str | None) -> "Side":
+    from memplane.adapters.conversion import Side  # noqa: PLC0415 - which little else needs
+    from memplane.adapters.postgres import provision  # noqa: PLC0415 - loaded when it is chosen
+
+    url = name = where
+    if not where.startswith(POSTGRES):
+        from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
+
+        server = cleanup.enter_context(EmbeddedPostgres.start(Path(where)))
+        provision.provision_embedded(server)
+        url = server.url(user=provision.OWNER_ROLE, database=provision.DATABASE)
+        name = f"the database of {Path(where).absolute()}"
+    elif app_role is not None:
+        provision.migrate(url, app_role)
+    engine = provision.checked(url)
+    cleanup.callback(engine.dispose)
+    return Side(name if name != url else engine.url.render_as_string(), engine, tenant or DEFAULT_TENANT)
 
 
 async def ensure_keys(application: Application, folder: Path) -> KeyFile:

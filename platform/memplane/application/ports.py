@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.domain.capabilities import Capabilities
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, Turn
@@ -303,6 +304,11 @@ class UnitOfWork(Protocol):
 
 class Storage(Protocol):
     """A database."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this kind of database has."""
+        ...
 
     def reading(self, tenant: str) -> AbstractAsyncContextManager[Reader]:
         """A read-only transaction."""

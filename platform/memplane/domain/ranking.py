@@ -62,18 +62,15 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class _Neighbours:
-    """Pairs (unit, neighbour, weight) within the threads, as parallel arrays."""
+    """Who stands next to whom: groups of (units, neighbours, weights) in which a unit stands at most once."""
 
-    unit: NDArray[np.intp]
-    other: NDArray[np.intp]
-    weight: Floats
+    groups: tuple[tuple[NDArray[np.intp], NDArray[np.intp], Floats], ...]
 
     def spread(self, values: Floats) -> Floats:
         """Each unit's value plus the weighted values of its neighbours; ``values`` has shape (units, …)."""
         total = values.astype(np.float64, copy=True)
-        if len(self.unit):
-            weight = self.weight if values.ndim == 1 else self.weight[:, None]
-            np.add.at(total, self.unit, weight * values[self.other])
+        for unit, other, weight in self.groups:
+            total[unit] += (weight if values.ndim == 1 else weight[:, None]) * values[other]
         return total
 
 
@@ -156,25 +153,18 @@ def contextual_bm25(signals: Signals, parameters: Bm25, neighbours: "_Neighbours
 
 
 def _neighbours(signals: Signals, parameters: Bm25) -> _Neighbours:
-    """Who stands next to whom: same thread, ``seq`` apart by as much as there are weights."""
-    before = dict(enumerate(parameters.before, 1))
-    after = dict(enumerate(parameters.after, 1))
-    order = np.lexsort((signals.seq, signals.thread))
+    """Neighbours stand in the same thread, ``seq`` apart by as much as there are weights."""
+    (threaded,) = np.nonzero(signals.thread != NO_THREAD)
+    order = threaded[np.lexsort((signals.seq[threaded], signals.thread[threaded]))]
     thread, seq = signals.thread[order], signals.seq[order].astype(np.int64)
-    units, others, weights = [], [], []
-    for step in range(1, max((*before, *after, 0)) + 1):
-        gap = seq[step:] - seq[:-step]
-        same = (thread[step:] == thread[:-step]) & (thread[step:] != NO_THREAD)
-        for table, later_takes in ((before, True), (after, False)):
-            weight = np.zeros(len(gap))
-            for distance, value in table.items():
-                weight[same & (gap == distance)] = value
+    groups = []
+    for step in range(1, max(len(parameters.before), len(parameters.after)) + 1):
+        gap = np.where(thread[step:] == thread[:-step], seq[step:] - seq[:-step], 0)
+        for weights, later_takes in ((parameters.before, True), (parameters.after, False)):
+            by_gap = np.array([0.0, *weights, 0.0])
+            weight = by_gap[np.clip(gap, 0, len(by_gap) - 1)]
             (place,) = np.nonzero(weight)
             later, earlier = order[place + step], order[place]
-            units.append(later if later_takes else earlier)
-            others.append(earlier if later_takes else later)
-            weights.append(weight[place])
-    if not units:
-        empty = np.zeros(0, dtype=np.intp)
-        return _Neighbours(empty, empty, np.zeros(0))
-    return _Neighbours(np.concatenate(units), np.concatenate(others), np.concatenate(weights))
+            unit, other = (later, earlier) if later_takes else (earlier, later)
+            groups.append((unit, other, weight[place]))
+    return _Neighbours(tuple(groups))

@@ -95,3 +95,14 @@ def check_schema(url: str) -> None:
         ) from error
     finally:
         engine.dispose()
+
+
+def checked(url: str) -> sa.Engine:
+    """An engine on a database whose schema this version fits, for work as its owner.
+
+    Raises:
+        SchemaMismatch: it has to be migrated, or is newer.
+        StorageUnavailable: it cannot be reached.
+    """
+    check_schema(url)
+    return sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), hide_parameters=True)

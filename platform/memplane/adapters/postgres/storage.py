@@ -18,6 +18,7 @@ from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
 from memplane.application.ports import Reader, StoredKey, UnitOfWork
+from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
 
 T = TypeVar("T")
@@ -55,6 +56,8 @@ class PostgresStorage:
 
     Reads go through raw psycopg, writes through SQLAlchemy Core; each transaction sets its tenant for itself alone.
     """
+
+    capabilities = POSTGRES
 
     def __init__(
         self, url: str, *, pool_size: int = 8, pool_wait: float = 5.0, statement_timeout_ms: int = 10_000

@@ -135,7 +135,7 @@ class MaterialCache:
 
     def similarity(self, places: NDArray[np.int64], query: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of each placed unit with a unit vector; NaN where a unit has none."""
-        if len(places) * 2 > self._count:
+        if len(places) * 8 > self._count:  # gathering a vector costs as much as several products
             products = (self.embedding[: self._count] @ query)[places]
         else:
             products = self.embedding[places] @ query

@@ -38,5 +38,21 @@ def revision(path: Path) -> str | None:
         engine.dispose()
 
 
+def checked(path: Path) -> sa.Engine:
+    """An engine on a file whose schema this version fits.
+
+    Raises:
+        SchemaMismatch: it has to be migrated, or is newer.
+        StorageUnavailable: it is no database.
+    """
+    try:
+        migrations.check_fit(revision(path))
+    except sa.exc.DBAPIError as error:
+        raise StorageUnavailable(f"{path}: cannot be used as a database ({_reason(error)})") from error
+    engine = sa.create_engine(sync_url(path), hide_parameters=True)
+    configure(engine, begin="BEGIN")
+    return engine
+
+
 def _reason(error: Exception) -> str:
     return str(error.orig) if isinstance(error, sa.exc.DBAPIError) else str(error)

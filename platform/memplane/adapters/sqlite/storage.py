@@ -10,15 +10,16 @@ from typing import TypeVar
 import aiosqlite
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
 from memplane.adapters.sqlite import engine
+from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader
 from memplane.adapters.sqlite.values import row_of
 from memplane.application.ports import Reader, StoredKey, UnitOfWork
-from memplane.domain.errors import NotSupported, StorageError, StorageUnavailable
+from memplane.domain.capabilities import SQLITE, Capability
+from memplane.domain.errors import StorageError, StorageUnavailable
 
 T = TypeVar("T")
 TENANT = "default"
@@ -31,10 +32,12 @@ class SqliteStorage:
     Several processes may use the file at once; a writer waits for its turn for up to half a minute.
     """
 
+    capabilities = SQLITE
+
     def __init__(self, path: Path, *, dimensions: int, readers: int = 4) -> None:
         self._path = path
         self._writer = engine.writer(path)
-        self._readers = engine.reader(path, readers)
+        self._readers = engine.Readers(path, readers)
         self._turn = asyncio.Lock()
         self._caches = SearchCaches.empty(dimensions)
 
@@ -44,19 +47,23 @@ class SqliteStorage:
         Raises:
             StorageUnavailable: it cannot be opened.
         """
+        try:
+            await self._readers.open()
+        except sqlite3.Error as error:
+            raise _translated(error) from error
         await self.ready()
 
     async def close(self) -> None:
         """Close every connection; the last one to leave folds the write-ahead log into the file."""
-        await self._readers.dispose()
+        await self._readers.close()
         await self._writer.dispose()
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[AsyncConnection]:
+    async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
         try:
-            async with self._readers.connect() as connection, connection.begin():
+            async with self._readers.snapshot() as connection:
                 yield connection
-        except (sa.exc.DBAPIError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise _translated(error) from error
 
     @asynccontextmanager
@@ -64,7 +71,7 @@ class SqliteStorage:
         """A read-only transaction on one snapshot."""
         _refuse_other(tenant)
         async with self._reading() as connection:
-            yield SqliteReader(await _driver(connection), self._caches)
+            yield SqliteReader(connection, self._caches)
 
     async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
         """Run ``work`` in one transaction and commit."""
@@ -77,51 +84,35 @@ class SqliteStorage:
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id."""
-        async with self._reading() as connection:
-            driver = await _driver(connection)
-            async with driver.execute(_KEY, (key_id,)) as cursor:
-                names = [column[0] for column in cursor.description]
-                row = await cursor.fetchone()
+        async with self._reading() as connection, connection.execute(_KEY, (key_id,)) as cursor:
+            names = [column[0] for column in cursor.description]
+            row = await cursor.fetchone()
         return key_of(row_of(names, tuple(row))) if row else None
 
     async def ready(self) -> None:
         """Return when the file answers."""
         async with self._reading() as connection:
-            await connection.execute(sa.text("SELECT 1 FROM alembic_version"))
+            await connection.execute_fetchall("SELECT 1 FROM alembic_version")
 
     async def backup(self, target: Path) -> None:
         """A consistent copy of the file, made while it is in use.
 
         Raises:
-            StorageError: the copy cannot be written.
+            StorageUnavailable: the target is there already, or the copy cannot be written.
         """
-        async with self._reading() as connection:
-            await (await _driver(connection)).execute("ROLLBACK")
-            try:
-                async with aiosqlite.connect(target) as copy:
-                    await (await _driver(connection)).backup(copy)
-            finally:
-                await (await _driver(connection)).execute("BEGIN")
+        await asyncio.to_thread(copy, self._path, target)
 
     async def faults(self) -> list[str]:
         """What SQLite's own integrity check and foreign keys find wrong; empty when all is well."""
         async with self._reading() as connection:
-            driver = await _driver(connection)
-            found = [str(row[0]) for row in await driver.execute_fetchall("PRAGMA integrity_check")]
-            broken = list(await driver.execute_fetchall("PRAGMA foreign_key_check"))
+            found = [str(row[0]) for row in await connection.execute_fetchall("PRAGMA integrity_check")]
+            broken = list(await connection.execute_fetchall("PRAGMA foreign_key_check"))
         return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
-
-
-async def _driver(connection: AsyncConnection) -> aiosqlite.Connection:
-    driver = (await connection.get_raw_connection()).driver_connection
-    if not isinstance(driver, aiosqlite.Connection):
-        raise TypeError(driver)
-    return driver
 
 
 def _refuse_other(tenant: str) -> None:
     if tenant != TENANT:
-        raise NotSupported(f"one SQLite file holds one tenant, '{TENANT}'; several need PostgreSQL")
+        SQLITE.require(Capability.SEVERAL_TENANTS)
 
 
 def _translated(error: Exception) -> StorageError:

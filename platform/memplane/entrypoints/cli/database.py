@@ -5,9 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from memplane.adapters.key_file import KeyFile
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE, OWNER_ROLE, provision_embedded
-from memplane.adapters.postgres.provision import migrate as migrate_postgres
 from memplane.adapters.sql.migrations import head
 from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
 from memplane.bootstrap import SQLITE_FILE, Application, ensure_keys, prepare
@@ -20,8 +17,11 @@ CLUSTER = "pg"
 
 def has_database(settings: Settings) -> bool:
     """Whether a database is named, or was made in the data folder before."""
-    made = SQLITE_FILE if settings.storage == "sqlite" else CLUSTER
-    return settings.database_url is not None or (settings.data / made).exists()
+    return settings.database_url is not None or _made(settings, settings.storage)
+
+
+def _made(settings: Settings, storage: str) -> bool:
+    return (settings.data / (SQLITE_FILE if storage == "sqlite" else CLUSTER)).exists()
 
 
 def require_database(settings: Settings) -> None:
@@ -31,8 +31,11 @@ def require_database(settings: Settings) -> None:
         SettingsError: none is named, and none was made in the data folder.
     """
     if not has_database(settings):
+        other = "postgres" if settings.storage == "sqlite" else "sqlite"
+        hint = f", or add --storage {other}" if _made(settings, other) else ""
         raise SettingsError(
             f"there is no database in {settings.data}: name its folder with --data, or make one with `memplane init`"
+            f"{hint}"
         )
 
 
@@ -92,8 +95,14 @@ def migrate_named(settings: Settings) -> tuple[str, str]:
         SettingsError: there is none, or only the application's role is named.
         StorageError: it cannot be reached or changed.
     """
+    if settings.storage == "sqlite":
+        require_database(settings)
+        return f"the file {settings.data / SQLITE_FILE}", migrate_sqlite(settings.data / SQLITE_FILE)
+    from memplane.adapters.postgres import provision  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
+
     if settings.migration_url is not None:
-        revision = migrate_postgres(settings.migration_url.get_secret_value(), settings.app_role)
+        revision = provision.migrate(settings.migration_url.get_secret_value(), settings.app_role)
         return "the database of MEMPLANE_MIGRATION_URL", revision
     if settings.database_url is not None:
         raise SettingsError(
@@ -102,8 +111,6 @@ def migrate_named(settings: Settings) -> tuple[str, str]:
         )
     require_database(settings)
     where = f"the database of {settings.data}"
-    if settings.storage == "sqlite":
-        return where, migrate_sqlite(settings.data / SQLITE_FILE)
     with EmbeddedPostgres.start(settings.data) as server:
-        provision_embedded(server)
-        return where, migrate_postgres(server.url(user=OWNER_ROLE, database=DATABASE))
+        provision.provision_embedded(server)
+        return where, provision.migrate(server.url(user=provision.OWNER_ROLE, database=provision.DATABASE))

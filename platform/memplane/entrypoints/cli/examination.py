@@ -5,8 +5,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import psycopg
@@ -20,36 +18,15 @@ from memplane.adapters.postgres.embedded_binaries import default_caches, package
 from memplane.adapters.postgres.embedded_files import Place
 from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sql.migrations import check_fit, head
-from memplane.adapters.sqlite.provision import revision
+from memplane.adapters.sql.migrations import head
 from memplane.bootstrap import SQLITE_FILE
 from memplane.domain.errors import MemplaneError, SettingsError
 from memplane.entrypoints.cli.database import has_database
+from memplane.entrypoints.cli.file_examination import file_checks
+from memplane.entrypoints.cli.findings import Doubtful, Finding, Skipped, Status
 from memplane.settings import Settings
 
 ANSWER_SECONDS = 5
-
-
-class Status(StrEnum):
-    """How a check came out."""
-
-    OK = "ok"
-    PROBLEM = "problem"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check found; the advice is for a problem."""
-
-    check: str
-    status: Status
-    found: str
-    advice: str = ""
-
-
-class _Skipped(Exception):
-    """What the check would look at is not there yet, as it may be."""
 
 
 class Examination:
@@ -67,7 +44,8 @@ class Examination:
         if not named:
             yield _finding("data folder", self._folder, "make it reachable and writable, or choose another with --data")
         if self._sqlite:
-            yield _finding("database", self._file, "run `memplane migrate`, or restore the file from a backup")
+            for check, look, advice in file_checks(self._settings.data / SQLITE_FILE):
+                yield _finding(check, look, advice)
         else:
             yield from self._postgres(named=named)
         yield _finding("policy", self._policy, "correct the files; `memplane policy check` lists every mistake")
@@ -96,7 +74,7 @@ class Examination:
             there = next(parent for parent in folder.parents if parent.exists())
             if not os.access(there, os.W_OK | os.X_OK):
                 raise SettingsError(f"{folder} is not there and {there} cannot be written: choose another with --data")
-            raise _Skipped(f"{folder} is not there yet; `memplane init` or `memplane serve` makes it")
+            raise Skipped(f"{folder} is not there yet; `memplane init` or `memplane serve` makes it")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SettingsError(f"{folder} cannot be written by this user: give it to this user, or choose another")
         if self._sqlite:
@@ -112,7 +90,7 @@ class Examination:
 
     def _database(self) -> str:
         if not has_database(self._settings):
-            raise _Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+            raise Skipped("not made yet; `memplane init` or `memplane serve` makes it")
         if self._settings.database_url is not None:
             named, where = self._settings.database_url.get_secret_value(), "the server of MEMPLANE_DATABASE_URL"
         else:
@@ -123,13 +101,6 @@ class Examination:
             version = connection.info.server_version // 10_000
         self._url = named
         return f"{where}, PostgreSQL {version}"
-
-    def _file(self) -> str:
-        path = self._settings.data / SQLITE_FILE
-        if not path.exists():
-            raise _Skipped("not made yet; `memplane init` or `memplane serve` makes it")
-        check_fit(revision(path))
-        return f"{path}, revision {head()}"
 
     def _schema(self) -> str:
         check_schema(self._reached())
@@ -150,7 +121,7 @@ class Examination:
 
     def _reached(self) -> str:
         if self._url is None:
-            raise _Skipped("needs the database")
+            raise Skipped("needs the database")
         return self._url
 
     def _policy(self) -> str:
@@ -163,7 +134,7 @@ class Examination:
         try:
             status = path.stat()
         except FileNotFoundError:
-            raise _Skipped("not there yet; `memplane init` or `memplane serve` makes it") from None
+            raise Skipped("not there yet; `memplane init` or `memplane serve` makes it") from None
         mode = stat.S_IMODE(status.st_mode)
         if mode & 0o077:
             raise SettingsError(f"{path} has mode {mode:o}: others than its owner can read it")
@@ -176,8 +147,10 @@ def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
     """Look, and tell what was found."""
     try:
         return Finding(check, Status.OK, look())
-    except _Skipped as reason:
+    except Skipped as reason:
         return Finding(check, Status.SKIPPED, str(reason))
+    except Doubtful as reason:
+        return Finding(check, Status.WARNING, str(reason), advice)
     except MemplaneError as error:
         return Finding(check, Status.PROBLEM, " ".join(error.detail.split()), advice)
     except (OSError, ImportError, psycopg.Error, sa.exc.SQLAlchemyError) as error:

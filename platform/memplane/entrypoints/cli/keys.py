@@ -11,7 +11,7 @@ from rich.text import Text
 
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
-from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
@@ -64,6 +64,7 @@ def create(  # noqa: PLR0913 - one argument for each option
     label: Annotated[str | None, typer.Option(help="Your own note.")] = None,
     tenant: Tenant = DEFAULT_TENANT,
     data: Data = None,
+    storage: Storage = None,
     json: Json = False,
 ) -> None:
     """Make a key. Its secret is shown this once."""
@@ -85,17 +86,17 @@ def create(  # noqa: PLR0913 - one argument for each option
         )
         return await application.keys.create(tenant, new)
 
-    stored, credential = on_database(settings_of(data=data), work)
+    stored, credential = on_database(settings_of(data=data, storage=storage), work)
     told = (_table([stored]), Text.assemble("\n", (credential, "bold"), "\n"), Text("Keep it: it is not shown again."))
     show({"key": credential} | _document(stored), *told, as_json=json)
 
 
 @app.command("list")
-def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, json: Json = False) -> None:
+def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False) -> None:
     """List the keys of a tenant, oldest first, revoked ones too."""
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    found = on_database(settings_of(data=data), lambda application: application.keys.list(tenant))
+    found = on_database(settings_of(data=data, storage=storage), lambda application: application.keys.list(tenant))
     show({"items": [_document(key) for key in found]}, _table(found), as_json=json)
 
 
@@ -104,12 +105,13 @@ def revoke(
     key_id: Annotated[str, typer.Argument(help="The key's id: the part between mp_ and the next underscore.")],
     tenant: Tenant = DEFAULT_TENANT,
     data: Data = None,
+    storage: Storage = None,
     json: Json = False,
 ) -> None:
     """End a key at once."""
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    on_database(settings_of(data=data), lambda application: application.keys.revoke(tenant, key_id))
+    on_database(settings_of(data=data, storage=storage), lambda application: application.keys.revoke(tenant, key_id))
     show({"revoked": key_id}, plain(f"The key {key_id} is revoked."), as_json=json)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
-from memplane.entrypoints.cli import doctor, keys, memory, policy, serve, setup
+from memplane.entrypoints.cli import doctor, keys, memory, policy, serve, setup, transfer
 from memplane.entrypoints.cli.bench import bench_app
 from memplane.entrypoints.cli.demo.command import demo
 from memplane.entrypoints.cli.options import settings_of
@@ -35,7 +35,7 @@ def root(
 
 
 _SERVER, _MEMORY = "Server", "Memory, over HTTP"
-for _command in (serve.serve, setup.init, setup.migrate, doctor.doctor):
+for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)

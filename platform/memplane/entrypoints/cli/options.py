@@ -1,7 +1,7 @@
 """Options that several commands have, and the settings that come of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import SecretStr, ValidationError
@@ -15,6 +15,12 @@ POSTGRES = ("postgresql://", "postgres://")
 
 Data = Annotated[
     Path | None, typer.Option(help="Data folder of the embedded database and keys.json.", envvar="MEMPLANE_DATA")
+]
+Storage = Annotated[
+    Literal["postgres", "sqlite"] | None,
+    typer.Option(
+        help="The database in the data folder: an embedded PostgreSQL, or one SQLite file.", envvar="MEMPLANE_STORAGE"
+    ),
 ]
 Url = Annotated[str, typer.Option(help="The server.", envvar="MEMPLANE_URL")]
 Key = Annotated[
@@ -41,4 +47,8 @@ def settings_of(**given: object) -> Settings:
         secret: SecretStr | None = getattr(settings, name)
         if secret is not None and not secret.get_secret_value().startswith(POSTGRES):
             raise SettingsError(f"MEMPLANE_{name.upper()}: a database's URL begins with {POSTGRES[0]}")
+    if settings.storage == "sqlite" and settings.database_url is not None:
+        raise SettingsError(
+            "MEMPLANE_DATABASE_URL names a PostgreSQL database and the storage is sqlite: unset one of the two"
+        )
     return settings

@@ -6,18 +6,19 @@ from typing import Annotated
 import typer
 
 from memplane.domain.errors import MemplaneError
-from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, report
 
 
 def serve(
     data: Data = None,
+    storage: Storage = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 for any free one.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     json: Json = False,
 ) -> None:
     """Run the server. Its one line on standard output is `ready URL`, once it serves."""
-    settings = settings_of(data=data, port=port, host=host)
+    settings = settings_of(data=data, storage=storage, port=port, host=host)
     from memplane.entrypoints.cli.serving import run_server  # noqa: PLC0415 - the server, which no other command waits for
 
     logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -3,15 +3,15 @@
 from rich.text import Text
 
 from memplane.adapters.key_file import NAME
-from memplane.entrypoints.cli.options import Data, settings_of
+from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, plain, show
 
 
-def init(data: Data = None, json: Json = False) -> None:
+def init(data: Data = None, storage: Storage = None, json: Json = False) -> None:
     """Prepare the data folder, its database and its keys, without serving. Safe to run again."""
     from memplane.entrypoints.cli.database import initialise  # noqa: PLC0415 - the database, which help does not wait for
 
-    settings = settings_of(data=data)
+    settings = settings_of(data=data, storage=storage)
     keys, revision = initialise(settings)
     path, agents = settings.data / NAME, sorted(keys.agents)
     document = {"data": settings.data, "keys": path, "agents": agents, "revision": revision}
@@ -23,7 +23,7 @@ def init(data: Data = None, json: Json = False) -> None:
     show(document, *told, as_json=json)
 
 
-def migrate(data: Data = None, json: Json = False) -> None:
+def migrate(data: Data = None, storage: Storage = None, json: Json = False) -> None:
     """Bring the database to this version's schema.
 
     The database is the one of MEMPLANE_MIGRATION_URL, which names the schema's owner, or the one in the data folder.
@@ -31,6 +31,6 @@ def migrate(data: Data = None, json: Json = False) -> None:
     """
     from memplane.entrypoints.cli.database import migrate_named  # noqa: PLC0415 - the database, which help does not wait for
 
-    where, revision = migrate_named(settings_of(data=data))
+    where, revision = migrate_named(settings_of(data=data, storage=storage))
     told = plain(f"{where[0].upper()}{where[1:]} is at schema revision {revision}.")
     show({"database": where, "revision": revision}, told, as_json=json)

@@ -1,0 +1,285 @@
+"""`memplane convert`: everything that one database holds, in the other, and proved to be there."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+import memplane
+from integration.commands import Result, run
+from memplane.adapters.conversion import MARK, Conversion, Side, canonical
+from memplane.adapters.postgres import provision as postgres
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.types import Embedding, TextList, UtcTime
+from memplane.adapters.sqlite import provision as sqlite
+from memplane.domain.errors import Conflict, NotFound, NotSupported, SettingsError
+from support.cluster import Database, Databases
+
+TABLES = tables.metadata.sorted_tables
+FIXED = {"importance": 3, "confidence": 0.5, "tenant_id": "default"}
+ONLY_HERE = {"alembic_version", "search_epoch"}
+
+
+def value(column: sa.Column[Any], number: int) -> Any:  # noqa: ANN401 - of the column's type
+    """A value of a column's type that differs from row to row and is hard to carry over."""
+    if column.name in FIXED:
+        return FIXED[column.name]
+    match column.type:
+        case UtcTime():
+            return datetime(2026, 1, 2, 3, 4, 5, 60 + number, tzinfo=UTC) + timedelta(days=number)
+        case TextList():
+            return ("ä", 'a "quoted" one', "", str(number))
+        case Embedding():
+            return np.linspace(-1, 1, 256, dtype=np.float16).astype(np.float32) * np.float32(number % 2)
+        case sa.Uuid():
+            return UUID(int=(number << 64) + int.from_bytes(column.name[:4].encode()))
+        case sa.JSON():
+            return {"z": 1.0, "a": [1, 2.5, 1e20, None, True], "é": {"nested": "…", "number": number}}
+        case sa.Boolean():
+            return number % 2 == 0
+        case sa.LargeBinary():
+            return bytes([0, 255, number % 256])
+        case sa.Float():
+            return 1 / (3 + number)
+        case sa.Integer():
+            return number
+        case sa.String():
+            return ("Ünï-Zz" if number % 2 else "a_b") + str(number)
+    raise AssertionError(f"no value for {column.table.name}.{column.name}: teach this test its type")
+
+
+def rows(table: sa.Table, count: int, made: dict[str, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Rows of a table; what refers to other tables refers to their rows."""
+    for number in range(1, count + 1):
+        row = {column.name: value(column, number) for column in table.columns}
+        for key in table.foreign_key_constraints:
+            shift = 1 if key.name == "fk_relations_to" else 0
+            found = made[key.referred_table.name][(number - 1 + shift) % len(made[key.referred_table.name])]
+            row |= {element.parent.name: found[element.column.name] for element in key.elements}
+        yield row
+
+
+def fill(side: Side, count: int = 3) -> None:
+    """Rows in every table that there is."""
+    made: dict[str, list[dict[str, Any]]] = {}
+    with side.transaction() as connection:
+        for table in TABLES:
+            made[table.name] = list(rows(table, 1 if table is tables.tenants else count, made))
+            connection.execute(sa.insert(table), made[table.name])
+
+
+def held(side: Side) -> dict[str, list[Any]]:
+    """Every row of every table, without the mark of the conversion."""
+    with side.transaction() as connection:
+        return {
+            table.name: sorted(
+                json.dumps({name: canonical(cell) for name, cell in row.items() if name != "tenant_id"}, sort_keys=True)
+                for row in connection.execute(sa.select(table)).mappings()
+                if table is not tables.settings or row["name"] != MARK
+            )
+            for table in TABLES
+        }
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Any]:
+    """Makes migrated SQLite files."""
+    opened = []
+
+    def make(name: str = "memory.db") -> Side:
+        sqlite.migrate(tmp_path / name)
+        engine = sqlite.checked(tmp_path / name)
+        opened.append(engine)
+        return Side(str(tmp_path / name), engine, "default")
+
+    yield make
+    for engine in opened:
+        engine.dispose()
+
+
+@pytest.fixture
+def server_side(database: Database) -> Iterator[Side]:
+    """A PostgreSQL database, as its owner, whom row-level security binds."""
+    engine = postgres.checked(database.owner_url)
+    yield Side("server", engine, "default")
+    engine.dispose()
+
+
+def converted(source: str | Path, target: str | Path, *more: str) -> Result:
+    return run("convert", "--from", str(source), "--to", str(target), *more, "--json")
+
+
+# Everything
+
+
+def test_every_table_that_is_migrated_is_converted(server_side: Side, files: Any) -> None:
+    known = {table.name for table in TABLES}
+    for side in (server_side, files()):
+        assert set(sa.inspect(side.engine).get_table_names()) - ONLY_HERE == known
+
+
+def test_every_column_of_every_table_survives_the_way_there_and_back(server_side: Side, files: Any) -> None:
+    first, last = files(), files("back.db")
+    fill(first)
+    there = Conversion(first, server_side, batch=2).run()
+    back = Conversion(server_side, last, batch=2).run()
+    assert there.equal
+    assert back.equal
+    assert {each.table for each in there.tables} == {table.name for table in TABLES}
+    assert all(each.source_rows for each in there.tables), "a table without rows proves nothing"
+    assert held(first) == held(server_side) == held(last)
+    assert [each.source_hash for each in there.tables] == [each.target_hash for each in back.tables]
+
+
+def test_answers_histories_and_revisions_are_the_same_afterwards(tmp_path: Path, database: Database) -> None:
+    first, last = tmp_path / "first.db", tmp_path / "last.db"
+
+    async def tell() -> None:
+        async with memplane.open(first) as memory:
+            for number in range(12):
+                await memory.turn(user_id="u", thread_id="t", role="user", text=f"Turn {number} about the release.")
+            await memory.remember(user_id="u", category="goals", content="Ship the release in May.", thread_id="t")
+
+    async def ask(path: Path) -> tuple[Any, ...]:
+        async with memplane.open(path) as memory:
+            answer = await memory.query("When is the release?", user_id="u", top_k=10, thread_id="t")
+            kept = next(item.id for item in answer.items if item.kind == "memory")
+            history = await memory.history(kept)
+            return [item.model_dump(exclude={"score"}) for item in answer.items], answer.delta, history
+
+    asyncio.run(tell())
+    assert converted(first, database.owner_url).code == 0
+    assert converted(database.owner_url, last).code == 0
+    assert asyncio.run(ask(first)) == asyncio.run(ask(last))
+
+
+# Again, and again
+
+
+def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Any) -> None:
+    source = files()
+    fill(source, 9)
+
+    def stop(table: str, done: int, _rows: int) -> None:
+        if table == "memories" and done >= 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Conversion(source, server_side, batch=2).run(stop)
+    assert len(held(server_side)["memories"]) == 4
+    resumed = Conversion(source, server_side, batch=2).run()
+    assert (resumed.resumed, resumed.equal) == (True, True)
+    assert {each.table: each.copied for each in resumed.tables}["memories"] == 5
+
+
+def test_a_second_run_copies_nothing_and_compares_all(server_side: Side, files: Any) -> None:
+    source = files()
+    fill(source)
+    assert Conversion(source, server_side).run().equal
+    again = Conversion(source, server_side).run()
+    assert (again.equal, again.resumed, sum(each.copied for each in again.tables)) == (True, True, 0)
+
+
+def test_a_target_that_was_used_since_is_told_and_left_alone(server_side: Side, files: Any) -> None:
+    source = files()
+    fill(source)
+    Conversion(source, server_side).run()
+    with server_side.transaction() as connection:
+        connection.execute(sa.update(tables.memories).values(content="changed"))
+        connection.execute(sa.delete(tables.events))
+    again = Conversion(source, server_side).run()
+    assert {each.table for each in again.tables if not each.equal} == {"memories", "events"}
+    assert held(server_side)["events"] == []
+
+
+def test_a_target_with_data_of_its_own_is_refused(server_side: Side, files: Any) -> None:
+    source, other = files(), files("other.db")
+    fill(source)
+    fill(other)
+    with pytest.raises(Conflict, match="holds data already"):
+        Conversion(server_side, other).run() if held(server_side)["tenants"] else Conversion(source, other).run()
+    Conversion(source, server_side).run()
+    with pytest.raises(Conflict, match="another source"):
+        Conversion(other, server_side).run()
+
+
+# The command
+
+
+def test_the_command_copies_and_tells(tmp_path: Path, files: Any, database: Database) -> None:
+    fill(files())
+    done = converted(tmp_path / "memory.db", database.owner_url).document
+    assert (done["ok"], done["resumed"]) == (True, False)
+    assert all(table["source"] == table["target"] for table in done["tables"])
+    told = run("convert", "--from", str(tmp_path / "memory.db"), "--to", database.owner_url)
+    assert told.code == 0
+    assert "hold the same" in told.out
+
+    with psycopg.connect(database.admin_url) as connection:
+        connection.execute("SELECT set_config('memplane.tenant', 'default', false)")
+        connection.execute("DELETE FROM events")
+    differs = run("convert", "--from", str(tmp_path / "memory.db"), "--to", database.owner_url)
+    assert differs.code == 1
+    assert "DIFFERS" in differs.out
+
+
+def test_a_tenant_is_chosen_on_the_side_of_postgresql(
+    tmp_path: Path, files: Any, databases: Databases, database: Database
+) -> None:
+    fill(files())
+    assert converted(tmp_path / "memory.db", database.owner_url, "--tenant", "acme").code == 0
+    missing = converted(database.owner_url, tmp_path / "back.db")
+    assert missing.code == 1
+    assert "--tenant" in missing.err
+    assert converted(database.owner_url, tmp_path / "back.db", "--tenant", "acme").code == 0
+    assert held(files()) == held(files("back.db"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "code", "told"),
+    [
+        ("{file}", "{folder}/other.db", SettingsError.code, "memplane backup"),
+        ("{url}", "{url}", SettingsError.code, "pg_dump"),
+        ("{folder}/absent.db", "{url}", "unavailable", "no such file"),
+        ("{folder}/text.db", "{url}", "unavailable", "cannot be used as a database"),
+        ("{url}", "{folder}/new.db", NotFound.code, "no tenant"),
+    ],
+)
+def test_what_cannot_be_converted_is_told(
+    tmp_path: Path, files: Any, database: Database, source: str, target: str, code: str, told: str
+) -> None:
+    files()
+    (tmp_path / "text.db").write_text("this is no database, but it is long enough to be looked at as one" * 20)
+    named = {"file": tmp_path / "memory.db", "folder": tmp_path, "url": database.owner_url}
+    result = converted(source.format(**named), target.format(**named))
+    assert result.code != 0
+    assert result.document["error"]["code"] == code
+    assert told in result.document["error"]["detail"]
+
+
+def test_several_tenants_are_not_guessed_among(databases: Databases, database: Database, tmp_path: Path) -> None:
+    with psycopg.connect(database.admin_url) as connection:
+        bound = connection.execute("SELECT NOT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+        if bound and bound[0]:
+            pytest.skip("this administrator is bound by row-level security")
+        for name in ("acme", "umbra"):
+            connection.execute("INSERT INTO tenants VALUES (%s, now())", (name,))
+    refused = converted(database.admin_url, tmp_path / "new.db")
+    assert refused.document["error"]["code"] == NotSupported.code
+    assert "acme, umbra" in refused.document["error"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), list(itertools.pairwise([{"a": 1.0, "b": 2}, {"b": 2, "a": 1}])) + [(100000.0, 100000)]
+)
+def test_a_number_is_its_value(one: object, other: object) -> None:
+    assert json.dumps(canonical(one), sort_keys=True) == json.dumps(canonical(other), sort_keys=True)
