@@ -1,9 +1,8 @@
 """`memplane convert`: everything that one database holds, in the other, and proved to be there."""
 
 import asyncio
-import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,38 +21,35 @@ from memplane.adapters.sql import tables
 from memplane.adapters.sql.types import Embedding, TextList, UtcTime
 from memplane.adapters.sqlite import provision as sqlite
 from memplane.domain.errors import Conflict, NotFound, NotSupported, SettingsError
-from support.cluster import Database, Databases
+from support.cluster import Database
 
 TABLES = tables.metadata.sorted_tables
+Files = Callable[..., Side]
 FIXED = {"importance": 3, "confidence": 0.5, "tenant_id": "default"}
 ONLY_HERE = {"alembic_version", "search_epoch"}
 
+VALUES: dict[type[Any], Callable[[str, int], object]] = {
+    UtcTime: lambda _, number: datetime(2026, 1, 2, 3, 4, 5, 60 + number, tzinfo=UTC) + timedelta(days=number),
+    TextList: lambda _, number: ("ä", 'a "quoted" one', "", str(number)),
+    Embedding: lambda _, number: np.linspace(-1, 1, 256, dtype=np.float16).astype(np.float32) * np.float32(number % 2),
+    sa.Uuid: lambda name, number: UUID(int=(number << 64) + int.from_bytes(name[:4].encode())),
+    sa.JSON: lambda _, number: {"z": 1.0, "a": [1, 2.5, 1e20, None, True], "é": {"nested": "…", "number": number}},
+    sa.Boolean: lambda _, number: number % 2 == 0,
+    sa.LargeBinary: lambda _, number: bytes([0, 255, number % 256]),
+    sa.Float: lambda _, number: 1 / (3 + number),
+    sa.Integer: lambda _, number: number,
+    sa.String: lambda _, number: ("Ünï-Zz" if number % 2 else "a_b") + str(number),
+}
+"""What a column of each type gets: values that differ from row to row and are hard to carry over."""
 
-def value(column: sa.Column[Any], number: int) -> Any:  # noqa: ANN401 - of the column's type
-    """A value of a column's type that differs from row to row and is hard to carry over."""
+
+def value(column: sa.Column[Any], number: int) -> object:
+    """A value of a column's type."""
     if column.name in FIXED:
         return FIXED[column.name]
-    match column.type:
-        case UtcTime():
-            return datetime(2026, 1, 2, 3, 4, 5, 60 + number, tzinfo=UTC) + timedelta(days=number)
-        case TextList():
-            return ("ä", 'a "quoted" one', "", str(number))
-        case Embedding():
-            return np.linspace(-1, 1, 256, dtype=np.float16).astype(np.float32) * np.float32(number % 2)
-        case sa.Uuid():
-            return UUID(int=(number << 64) + int.from_bytes(column.name[:4].encode()))
-        case sa.JSON():
-            return {"z": 1.0, "a": [1, 2.5, 1e20, None, True], "é": {"nested": "…", "number": number}}
-        case sa.Boolean():
-            return number % 2 == 0
-        case sa.LargeBinary():
-            return bytes([0, 255, number % 256])
-        case sa.Float():
-            return 1 / (3 + number)
-        case sa.Integer():
-            return number
-        case sa.String():
-            return ("Ünï-Zz" if number % 2 else "a_b") + str(number)
+    for kind, make in VALUES.items():
+        if isinstance(column.type, kind):
+            return make(column.name, number)
     raise AssertionError(f"no value for {column.table.name}.{column.name}: teach this test its type")
 
 
@@ -91,7 +87,7 @@ def held(side: Side) -> dict[str, list[Any]]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Iterator[Any]:
+def files(tmp_path: Path) -> Iterator[Files]:
     """Makes migrated SQLite files."""
     opened = []
 
@@ -121,13 +117,13 @@ def converted(source: str | Path, target: str | Path, *more: str) -> Result:
 # Everything
 
 
-def test_every_table_that_is_migrated_is_converted(server_side: Side, files: Any) -> None:
+def test_every_table_that_is_migrated_is_converted(server_side: Side, files: Files) -> None:
     known = {table.name for table in TABLES}
     for side in (server_side, files()):
         assert set(sa.inspect(side.engine).get_table_names()) - ONLY_HERE == known
 
 
-def test_every_column_of_every_table_survives_the_way_there_and_back(server_side: Side, files: Any) -> None:
+def test_every_column_of_every_table_survives_the_way_there_and_back(server_side: Side, files: Files) -> None:
     first, last = files(), files("back.db")
     fill(first)
     there = Conversion(first, server_side, batch=2).run()
@@ -151,10 +147,11 @@ def test_answers_histories_and_revisions_are_the_same_afterwards(tmp_path: Path,
 
     async def ask(path: Path) -> tuple[Any, ...]:
         async with memplane.open(path) as memory:
-            answer = await memory.query("When is the release?", user_id="u", top_k=10, thread_id="t")
-            kept = next(item.id for item in answer.items if item.kind == "memory")
-            history = await memory.history(kept)
-            return [item.model_dump(exclude={"score"}) for item in answer.items], answer.delta, history
+            answer = await memory.query("When is the release?", filters={"user_id": "u"}, top_k=10)
+            (kept,) = [record async for record in memory.list(user_id="u")]
+            history = await memory.history(kept.id)
+            delta = await memory.delta("t", since=0, user_id="u")
+            return answer.items, kept, history, delta
 
     asyncio.run(tell())
     assert converted(first, database.owner_url).code == 0
@@ -165,7 +162,7 @@ def test_answers_histories_and_revisions_are_the_same_afterwards(tmp_path: Path,
 # Again, and again
 
 
-def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Any) -> None:
+def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Files) -> None:
     source = files()
     fill(source, 9)
 
@@ -181,7 +178,7 @@ def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Any) -> No
     assert {each.table: each.copied for each in resumed.tables}["memories"] == 5
 
 
-def test_a_second_run_copies_nothing_and_compares_all(server_side: Side, files: Any) -> None:
+def test_a_second_run_copies_nothing_and_compares_all(server_side: Side, files: Files) -> None:
     source = files()
     fill(source)
     assert Conversion(source, server_side).run().equal
@@ -189,7 +186,7 @@ def test_a_second_run_copies_nothing_and_compares_all(server_side: Side, files: 
     assert (again.equal, again.resumed, sum(each.copied for each in again.tables)) == (True, True, 0)
 
 
-def test_a_target_that_was_used_since_is_told_and_left_alone(server_side: Side, files: Any) -> None:
+def test_a_target_that_was_used_since_is_told_and_left_alone(server_side: Side, files: Files) -> None:
     source = files()
     fill(source)
     Conversion(source, server_side).run()
@@ -201,12 +198,12 @@ def test_a_target_that_was_used_since_is_told_and_left_alone(server_side: Side, 
     assert held(server_side)["events"] == []
 
 
-def test_a_target_with_data_of_its_own_is_refused(server_side: Side, files: Any) -> None:
+def test_a_target_with_data_of_its_own_is_refused(server_side: Side, files: Files) -> None:
     source, other = files(), files("other.db")
     fill(source)
     fill(other)
     with pytest.raises(Conflict, match="holds data already"):
-        Conversion(server_side, other).run() if held(server_side)["tenants"] else Conversion(source, other).run()
+        Conversion(source, other).run()
     Conversion(source, server_side).run()
     with pytest.raises(Conflict, match="another source"):
         Conversion(other, server_side).run()
@@ -215,7 +212,7 @@ def test_a_target_with_data_of_its_own_is_refused(server_side: Side, files: Any)
 # The command
 
 
-def test_the_command_copies_and_tells(tmp_path: Path, files: Any, database: Database) -> None:
+def test_the_command_copies_and_tells(tmp_path: Path, files: Files, database: Database) -> None:
     fill(files())
     done = converted(tmp_path / "memory.db", database.owner_url).document
     assert (done["ok"], done["resumed"]) == (True, False)
@@ -232,9 +229,7 @@ def test_the_command_copies_and_tells(tmp_path: Path, files: Any, database: Data
     assert "DIFFERS" in differs.out
 
 
-def test_a_tenant_is_chosen_on_the_side_of_postgresql(
-    tmp_path: Path, files: Any, databases: Databases, database: Database
-) -> None:
+def test_a_tenant_is_chosen_on_the_side_of_postgresql(tmp_path: Path, files: Files, database: Database) -> None:
     fill(files())
     assert converted(tmp_path / "memory.db", database.owner_url, "--tenant", "acme").code == 0
     missing = converted(database.owner_url, tmp_path / "back.db")
@@ -245,28 +240,28 @@ def test_a_tenant_is_chosen_on_the_side_of_postgresql(
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "code", "told"),
+    ("sides", "code", "told"),
     [
-        ("{file}", "{folder}/other.db", SettingsError.code, "memplane backup"),
-        ("{url}", "{url}", SettingsError.code, "pg_dump"),
-        ("{folder}/absent.db", "{url}", "unavailable", "no such file"),
-        ("{folder}/text.db", "{url}", "unavailable", "cannot be used as a database"),
-        ("{url}", "{folder}/new.db", NotFound.code, "no tenant"),
+        (("{file}", "{folder}/other.db"), SettingsError.code, "memplane backup"),
+        (("{url}", "{url}"), SettingsError.code, "pg_dump"),
+        (("{folder}/absent.db", "{url}"), "unavailable", "no such file"),
+        (("{folder}/text.db", "{url}"), "unavailable", "cannot be used as a database"),
+        (("{url}", "{folder}/new.db"), NotFound.code, "no tenant"),
     ],
 )
 def test_what_cannot_be_converted_is_told(
-    tmp_path: Path, files: Any, database: Database, source: str, target: str, code: str, told: str
+    tmp_path: Path, files: Files, database: Database, sides: tuple[str, str], code: str, told: str
 ) -> None:
     files()
     (tmp_path / "text.db").write_text("this is no database, but it is long enough to be looked at as one" * 20)
     named = {"file": tmp_path / "memory.db", "folder": tmp_path, "url": database.owner_url}
-    result = converted(source.format(**named), target.format(**named))
+    result = converted(*(side.format(**named) for side in sides))
     assert result.code != 0
     assert result.document["error"]["code"] == code
     assert told in result.document["error"]["detail"]
 
 
-def test_several_tenants_are_not_guessed_among(databases: Databases, database: Database, tmp_path: Path) -> None:
+def test_several_tenants_are_not_guessed_among(database: Database, tmp_path: Path) -> None:
     with psycopg.connect(database.admin_url) as connection:
         bound = connection.execute("SELECT NOT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
         if bound and bound[0]:
@@ -279,7 +274,7 @@ def test_several_tenants_are_not_guessed_among(databases: Databases, database: D
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), list(itertools.pairwise([{"a": 1.0, "b": 2}, {"b": 2, "a": 1}])) + [(100000.0, 100000)]
+    ("one", "other"), [({"a": 1.0, "b": 2}, {"b": 2, "a": 1}), (100000.0, 100000), ([1.5], (1.5,))]
 )
 def test_a_number_is_its_value(one: object, other: object) -> None:
     assert json.dumps(canonical(one), sort_keys=True) == json.dumps(canonical(other), sort_keys=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -153,7 +154,7 @@ def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
         return Finding(check, Status.WARNING, str(reason), advice)
     except MemplaneError as error:
         return Finding(check, Status.PROBLEM, " ".join(error.detail.split()), advice)
-    except (OSError, ImportError, psycopg.Error, sa.exc.SQLAlchemyError) as error:
+    except (OSError, ImportError, sqlite3.Error, psycopg.Error, sa.exc.SQLAlchemyError) as error:
         return Finding(check, Status.PROBLEM, " ".join(str(error).split()), advice)
 
 
