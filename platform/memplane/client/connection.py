@@ -1,7 +1,7 @@
 """One server, one key: requests, bounded retries, and failures as errors of one tree."""
 
-import asyncio
 import random
+from asyncio import sleep
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -104,7 +104,7 @@ class Connection:
                 wait = _wait(tried, failure.retry_after)
                 if not _worth_repeating(call, failure) or tried > self._retries or wait > LONGEST_WAIT_SECONDS:
                     raise
-            await asyncio.sleep(wait)
+            await sleep(wait)
 
     async def _once(self, call: Call) -> httpx2.Response:
         headers = {**call.headers, "Content-Type": "application/json"} if call.body is not None else dict(call.headers)
