@@ -42,16 +42,16 @@ check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit 
 	$(BIN)/lint-imports
 	$(PYTEST) -n $(WORKERS) tests/architecture tests/unit
 
-crash: $(VENV)/.dev ## kill server and PostgreSQL many times under eight writers (ROUNDS=50)
-	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py
+crash: $(VENV)/.dev ## kill the server, on each database, many times under eight writers (ROUNDS=50)
+	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py tests/acceptance/test_sqlite_crash.py
 
 coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % of lines and of branches
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n $(WORKERS) -m "not slow"
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage json --quiet -o .coverage.json
+	$(BIN)/coverage json --quiet -o .coverage-report.json
 	$(BIN)/coverage report
-	$(BIN)/python tests/support/coverage_floor.py .coverage.json 95 platform/memplane/domain platform/memplane/application
+	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
 bench: bench-recall bench-latency ## measure recall and latency; the figures go to docs/figures.md
 

@@ -9,7 +9,15 @@ import pytest
 
 from support.callers import Caller, Tenant
 from support.cluster import SELECTION, Cluster, Database, Databases
-from support.serving import RunningApplication, RunningServer, running_application, running_server
+from support.files import File, Files
+from support.serving import (
+    RunningApplication,
+    RunningServer,
+    SharedServer,
+    running_application,
+    running_server,
+    shared_server,
+)
 from support.sharing import Owner, ask
 
 _OWNER = pytest.StashKey[Owner]()
@@ -67,18 +75,60 @@ def application(database: Database) -> Iterator[RunningApplication]:
         yield running
 
 
+@pytest.fixture
+def storage() -> str:
+    """The kind of database that the server runs on; the acceptance tests run on each kind."""
+    return "postgres"
+
+
 @pytest.fixture(scope="session")
-def server(databases: Databases) -> Iterator[RunningServer]:
-    """An HTTP server that the tests of one process share: each of them has a tenant of its own on it."""
+def postgres_server(databases: Databases) -> Iterator[RunningServer]:
+    """An HTTP server on PostgreSQL that the tests of one process share: each of them has a tenant of its own on it."""
     shared = databases.create()
     with running_server(shared) as running:
         yield running
     databases.drop(shared)
 
 
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Makes SQLite files and removes them."""
+    return Files(tmp_path_factory.mktemp("files"))
+
+
 @pytest.fixture
-def start_server(database: Database) -> Iterator[Callable[..., RunningServer]]:
+def file(files: Files) -> Iterator[File]:
+    """A migrated SQLite file for this test alone."""
+    made = files.create()
+    yield made
+    files.drop(made)
+
+
+@pytest.fixture(scope="session")
+def file_server() -> Iterator[SharedServer]:
+    """The HTTP server of one process behind which each test puts a file of its own."""
+    with shared_server() as shared:
+        yield shared
+
+
+@pytest.fixture
+def sqlite_server(file_server: SharedServer, file: File) -> Iterator[RunningServer]:
+    """An HTTP server on a SQLite file for this test alone."""
+    with file_server.serving(file) as running:
+        yield running
+
+
+@pytest.fixture
+def server(storage: str, request: pytest.FixtureRequest) -> RunningServer:
+    """An HTTP server, on which the test has a tenant of its own."""
+    found: RunningServer = request.getfixturevalue(f"{storage}_server")
+    return found
+
+
+@pytest.fixture
+def start_server(storage: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., RunningServer]]:
     """Starts HTTP servers with settings of their own, on a database for this test alone."""
+    database: Database | File = request.getfixturevalue("database" if storage == "postgres" else "file")
     with ExitStack() as started:
         yield lambda **settings: started.enter_context(running_server(database, **settings))
 

@@ -50,10 +50,10 @@ def now() -> datetime:
 
 
 class Application:
-    """Every use case, on one database, under one policy."""
+    """Every use case, on one database, under one policy: that of the settings, or one that others share."""
 
-    def __init__(self, settings: Settings, database_url: str) -> None:
-        self.policies = policies_of(settings.policies)
+    def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
+        self.policies = policies or policies_of(settings.policies)
         self.embedder = BatchingEmbedder(_encoder())
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)

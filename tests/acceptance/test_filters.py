@@ -68,6 +68,15 @@ def test_an_entity_is_found_by_name_and_by_alias(tenant: Tenant, supervisor: Cal
     assert supervisor.found(SUBJECT, filters={"entity": "Ann"}) == []
 
 
+def test_a_new_mention_is_found_by_the_next_request(tenant: Tenant, supervisor: Caller) -> None:
+    hall, menu = supervisor.remember("The hall is booked."), supervisor.remember("The menu of the hall is chosen.")
+    assert supervisor.found(SUBJECT, filters={"entity": "Anna"}) == []
+    tenant.mention(hall, "Anna")
+    assert supervisor.found(SUBJECT, filters={"entity": "Anna"}) == [hall]
+    tenant.mention(menu, "Annelie", "Anna")
+    assert set(supervisor.found(SUBJECT, filters={"entity": "Anna"})) == {hall, menu}
+
+
 def test_an_entity_of_another_user_does_not_count(tenant: Tenant, supervisor: Caller) -> None:
     mine = supervisor.remember("The hall is booked.")
     bens = supervisor.remember("The hall is painted.", user_id="ben")
@@ -125,7 +134,7 @@ class TestTime:
 
     def test_turns_have_the_time_of_their_writing(self, tenant: Tenant, supervisor: Caller) -> None:
         turn = supervisor.say("The hall is visited.", event_time="2020-01-01T00:00:00Z")["turn_id"]
-        tenant.rows("UPDATE turns SET recorded_at = '2025-07-01T00:00:00Z' WHERE id = %(id)s", id=turn)
+        tenant.rows("UPDATE turns SET recorded_at = %(at)s WHERE id = %(id)s", at="2025-07-01T00:00:00Z", id=turn)
         assert supervisor.found("visited", filters={"updated_after": "2025-07-01"}) == [turn]
         assert supervisor.found("visited", filters={"updated_before": "2025-07-01"}) == []
 

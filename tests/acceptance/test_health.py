@@ -7,6 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import memplane
+from memplane.domain.capabilities import Capability
 from support.callers import Caller, Tenant
 from support.cluster import Databases
 from support.serving import RunningServer
@@ -21,6 +22,7 @@ def test_it_lives_and_is_ready(server: RunningServer, nobody: Caller) -> None:
     assert ready.json()["policy"] == server.wired.policies.current.digest
 
 
+@pytest.mark.needs(Capability.SEVERAL_MACHINES)  # a file that is open does not go away as a server does
 def test_without_its_database_it_lives_but_is_not_ready(
     start_server: Callable[..., RunningServer], databases: Databases
 ) -> None:

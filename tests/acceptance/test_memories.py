@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from memplane.domain.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.serving import RunningServer
 
@@ -284,6 +285,7 @@ class TestHistory:
         assert paged == whole["items"]
         assert len(paged) == 6
 
+    @pytest.mark.needs(Capability.APPEND_ONLY_HISTORY)
     def test_the_application_can_neither_change_nor_delete_it(self, tenant: Tenant, planner: Caller) -> None:
         planner.remember("The hall is booked.")
         assert len(tenant.rows_as_application("SELECT 1 FROM history")) == 1

@@ -6,10 +6,12 @@ import httpx2
 import psycopg
 import pytest
 
+from memplane.domain.capabilities import Capability
 from support.access_matrix import Access, Tenants, routes
 from support.callers import THREAD, USER, Caller, Tenant
 
 WORDS = "release"
+pytestmark = pytest.mark.needs(Capability.SEVERAL_TENANTS)
 
 
 @pytest.fixture
@@ -117,6 +119,7 @@ def test_relations_and_entities_do_not_reach_across(
     assert stranger.found("release", filters={"entity": "Ana"}) == [theirs]
 
 
+@pytest.mark.needs(Capability.ROW_LEVEL_SECURITY)
 def test_row_level_security_stands_behind_the_predicate(tenant: Tenant, supervisor: Caller, stranger: Caller) -> None:
     """The application's own role sees nothing without a tenant, and one tenant's rows with it."""
     supervisor.remember("The release moves to November.", user_id=USER)

@@ -101,7 +101,7 @@ def test_it_serves_from_elsewhere(base: Path, installed: Installed) -> None:
     for origin in json.loads(told.stdout):
         assert Path(origin).is_relative_to(installed.packages / "memplane")
 
-    server = ServeProcess(base / "data", [str(installed.programs / "memplane")], cwd=base)
+    server = ServeProcess(base / "data", command=[str(installed.programs / "memplane")], cwd=base)
     try:
         headers = {"Authorization": f"Bearer {server.keys['supervisor']}"}
         with httpx2.Client(base_url=server.url, headers=headers, trust_env=False) as client:
@@ -117,4 +117,4 @@ def test_it_serves_from_elsewhere(base: Path, installed: Installed) -> None:
 def test_without_what_it_carries_it_would_not(base: Path, installed: Installed, missing: str) -> None:
     shutil.rmtree(installed.packages / "memplane" / "_data" / missing)
     with pytest.raises(RuntimeError, match="did not start"):
-        ServeProcess(base / f"without-{missing}", [str(installed.programs / "memplane")], cwd=base).kill()
+        ServeProcess(base / f"without-{missing}", command=[str(installed.programs / "memplane")], cwd=base).kill()

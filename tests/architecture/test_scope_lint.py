@@ -20,7 +20,7 @@ KEYED = {
     "sql/stores.py SqlMemories.find_duplicate": "finds the new memory itself, by its user and its value",
     "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
-    "sql/stores.py SqlJournal.count_accesses": "counts ids that a scoped read has returned, and returns nothing",
+    "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
     "sqlite/search.py SqliteReader._load": "reads by row numbers that a scoped statement of this transaction has found",
 }

@@ -25,8 +25,9 @@ from memplane.domain.errors import (
     NotFound,
     StorageUnavailable,
     Unauthenticated,
+    VisibilityForbidden,
 )
-from memplane.domain.memory import MemoryText, Role, new_id
+from memplane.domain.memory import MemoryText, MemoryType, Role, Visibility, new_id
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters
@@ -219,3 +220,87 @@ def test_a_lexical_threshold_where_no_word_can_be_embedded(
 def test_an_absent_memory_is_not_found(app: RunningApplication) -> None:
     with pytest.raises(NotFound):
         app.run(app.wired.browse.get(SUPERVISOR, new_id()))
+
+
+class TestChanges:
+    """What a change in place must not do."""
+
+    def test_attributes_are_checked_as_at_creation(self, app: RunningApplication) -> None:
+        memory = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
+        with pytest.raises(Invalid, match="NUL"):
+            app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"attributes": {"a": "x\x00"}}))
+        kept = app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"attributes": {"a": "x"}})).memory
+        assert kept.attributes == {"a": "x"}
+        assert app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"attributes": None})).memory.attributes == {}
+
+    def test_history_keeps_the_words_of_a_category_that_the_reader_may_not_read(self, app: RunningApplication) -> None:
+        secret = replace(NEW, category="profile", text=MemoryText("Ana has a secret illness."))
+        memory = app.run(app.wired.remember.create(SUPERVISOR, secret)).memory
+        moved = {"category": "goals", "content": "Ana wants to rest."}
+        app.run(app.wired.remember.update(SUPERVISOR, memory.id, moved))
+        app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"content": "Ana wants to rest in May."}))
+        planner = replace(SUPERVISOR, agent="planner")
+        told = app.run(app.wired.browse.history(planner, memory.id)).items
+        assert [entry.event for entry in told] == ["UPDATE", "UPDATE", "ADD"]
+        assert told[0].old_ref == "Ana wants to rest."
+        assert [(entry.old_ref, entry.new_ref) for entry in told[1:]] == [(None, None), (None, None)]
+        whole = app.run(app.wired.browse.history(SUPERVISOR, memory.id)).items
+        assert whole[-1].new_ref == "Ana has a secret illness."
+
+    def test_new_steps_replace_the_numbered_text(self, app: RunningApplication) -> None:
+        executor = replace(SUPERVISOR, agent="executor")
+        routine = replace(
+            NEW, category="procedural", type=MemoryType.PROCEDURAL, text=MemoryText("1. Open the door.\n2. Walk out.")
+        )
+        memory = app.run(app.wired.remember.create(executor, routine)).memory
+        changed = app.run(app.wired.remember.update(executor, memory.id, {"steps": ("Stay.", "Lock the door.")}))
+        assert changed.memory.text.content == "1. Stay.\n2. Lock the door."
+
+    def test_a_replaced_text_takes_its_surplus_with_it(self, app: RunningApplication) -> None:
+        long = replace(NEW, text=MemoryText("Ana has a cat. Ana has a dog. Ana has an old secret."))
+        memory = app.run(app.wired.remember.create(SUPERVISOR, long)).memory
+        assert memory.text.narrative == "Ana has an old secret."
+        changed = app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"content": "Ana has a bird."}))
+        assert changed.memory.text.narrative is None
+
+    def test_what_is_counted_beside_is_not_overwritten(self, app: RunningApplication) -> None:
+        memory = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
+        log = AccessLog(app.wired.storage, now)
+        log.note(searched(memory.id))
+
+        async def counted_meanwhile(uow: Any) -> bool:  # noqa: ANN401 - the unit of work
+            return bool(await uow.memories.replace(replace(memory, version=2), None))
+
+        app.run(log.flush())
+        assert app.run(app.wired.storage.write(TENANT, counted_meanwhile))
+        assert app.run(access_count(app, memory.id)) == 1
+
+
+class TestTrust:
+    def test_nobody_hides_a_memory_above_their_own_trust(self, app: RunningApplication) -> None:
+        inner = replace(SUPERVISOR, trust=Trust.INNER)
+        shared = replace(NEW, min_trust="inner")
+        assert app.run(app.wired.remember.create(inner, shared)).outcome == "created"
+        with pytest.raises(VisibilityForbidden, match="above this key's own trust"):
+            app.run(app.wired.remember.create(inner, replace(NEW, min_trust="full")))
+
+    def test_who_cannot_write_cannot_change_or_delete(self, app: RunningApplication) -> None:
+        memory = app.run(app.wired.remember.create(SUPERVISOR, replace(NEW, visibility=Visibility.SOCIAL))).memory
+        public = replace(SUPERVISOR, trust=Trust.PUBLIC)
+        for refused in (
+            app.wired.remember.update(public, memory.id, {"importance": 5}),
+            app.wired.remember.delete(public, memory.id),
+        ):
+            with pytest.raises(VisibilityForbidden, match="cannot write"):
+                app.run(refused)
+        familiar = replace(SUPERVISOR, trust=Trust.FAMILIAR)
+        assert app.run(app.wired.remember.update(familiar, memory.id, {"importance": 5})).outcome == "updated"
+
+
+def test_a_long_question_is_cut_to_its_first_terms(app: RunningApplication) -> None:
+    app.run(app.wired.remember.create(SUPERVISOR, NEW))
+    many = " ".join(f"word{number}" for number in range(200))
+    late = app.run(app.wired.recall(SUPERVISOR, Question(f"{many} ship", ranking="lexical"))).items
+    soon = app.run(app.wired.recall(SUPERVISOR, Question(f"ship {many}", ranking="lexical"))).items
+    assert late[0].parts["matched"] == []
+    assert soon[0].parts["matched"] == ["ship"]

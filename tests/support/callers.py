@@ -1,6 +1,5 @@
 """Those who call the server: tenants, their keys, and what each can say in one line."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -86,7 +85,7 @@ class Tenant:
     """A tenant of its own for one test: its keys, and its rows as an administrator sees them."""
 
     def __init__(self, server: RunningServer) -> None:
-        self.name = f"t-{secrets.token_hex(8)}"
+        self.name = server.database.new_tenant()
         self.server = server
 
     def caller(
@@ -113,10 +112,7 @@ class Tenant:
 
     def rows(self, statement: str, **values: object) -> list[dict[str, Any]]:
         """Run SQL as the administrator; the tenant is ``%(tenant)s``."""
-        with psycopg.connect(self.server.database.admin_url, row_factory=dict_row) as connection:
-            connection.execute("SELECT set_config('memplane.tenant', %s, true)", (self.name,))
-            cursor = connection.execute(statement, {"tenant": self.name} | values)
-            return cursor.fetchall() if cursor.description else []
+        return self.server.database.rows(self.name, statement, values)
 
     def count(self, *tables: str) -> int:
         """How many rows of these tables the tenant has."""
@@ -127,7 +123,7 @@ class Tenant:
         )
 
     def rows_as_application(self, statement: str, *, named: bool = True) -> list[dict[str, Any]]:
-        """Run SQL as the application's role, with the tenant named as the application does, or not named."""
+        """Run SQL as PostgreSQL's role of the application, with the tenant named as it does, or not named."""
         with psycopg.connect(self.server.database.url, row_factory=dict_row) as connection:
             if named:
                 connection.execute("SELECT set_config('memplane.tenant', %s, true)", (self.name,))

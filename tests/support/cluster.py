@@ -4,14 +4,16 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.provision import APP_ROLE, OWNER_ROLE, migrate, provision_embedded
@@ -36,6 +38,17 @@ class Database:
     url: str
     owner_url: str
     admin_url: str
+
+    def new_tenant(self) -> str:
+        """A name that no tenant has yet."""
+        return f"t-{secrets.token_hex(8)}"
+
+    def rows(self, tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Run SQL as the administrator, for a tenant."""
+        with psycopg.connect(self.admin_url, row_factory=dict_row) as connection:
+            connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+            cursor = connection.execute(statement, {"tenant": tenant} | dict(values))
+            return cursor.fetchall() if cursor.description else []
 
 
 @dataclass(frozen=True)

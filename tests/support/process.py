@@ -1,4 +1,4 @@
-"""`memplane serve` as a process of its own, with its PostgreSQL, to be killed."""
+"""`memplane serve` as a process of its own, with its database, to be killed."""
 
 import json
 import os
@@ -25,13 +25,13 @@ class ServeProcess:
         seconds: how long it took to be ready.
     """
 
-    def __init__(self, folder: Path, command: Sequence[str] = COMMAND, cwd: Path | None = None) -> None:
+    def __init__(self, folder: Path, *options: str, command: Sequence[str] = COMMAND, cwd: Path | None = None) -> None:
         self.folder = folder
         self._log = folder.with_name(f"{folder.name}.log")
         begun = time.monotonic()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "serve", "--data", str(folder), "--port", "0"],
+                [*command, "serve", "--data", str(folder), "--port", "0", *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=cwd or folder.parent,
                 env={name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")},
             )  # fmt: skip

@@ -6,16 +6,20 @@ import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx2
 import uvicorn
 import uvloop
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
-from memplane.bootstrap import Application
+from memplane.adapters.policy_files import PolicyFiles
+from memplane.bootstrap import Application, policies_of
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 from support.cluster import Database
+from support.files import File
 
 T = TypeVar("T")
 PATIENCE = 30.0
@@ -61,7 +65,7 @@ class RunningApplication:
         database: what it runs on.
     """
 
-    def __init__(self, wired: Application, database: Database, loop: LoopThread) -> None:
+    def __init__(self, wired: Application, database: Database | File, loop: LoopThread) -> None:
         self.wired = wired
         self.database = database
         self._loop = loop
@@ -86,7 +90,7 @@ class RunningServer(RunningApplication):
 
 
 @contextmanager
-def running_application(database: Database, **chosen: Any) -> Iterator[RunningApplication]:  # noqa: ANN401 - any setting
+def running_application(database: Database | File, **chosen: Any) -> Iterator[RunningApplication]:  # noqa: ANN401 - any setting
     """An application on a database, opened, and closed at the end."""
     loop = LoopThread()
     try:
@@ -101,21 +105,69 @@ def running_application(database: Database, **chosen: Any) -> Iterator[RunningAp
 
 
 @contextmanager
-def running_server(database: Database, **chosen: Any) -> Iterator[RunningServer]:  # noqa: ANN401 - any setting
+def running_server(database: Database | File, **chosen: Any) -> Iterator[RunningServer]:  # noqa: ANN401 - any setting
     """An HTTP server on a database, on a free port of the loopback interface."""
     settings = _settings(chosen)
-    loop = LoopThread()
-    try:
+    with _listening() as (loop, listening, url, client):
         wired = Application(settings, database.url)
         app = create_app(wired, max_body_bytes=settings.max_body_bytes)
-        with socket.create_server(("127.0.0.1", 0)) as listening, _served(app, listening, loop):
+        with _served(app, listening, loop, lifespan="on"):
+            yield RunningServer(RunningApplication(wired, database, loop), loop, url, client)
+
+
+@contextmanager
+def _listening() -> Iterator[tuple[LoopThread, socket.socket, str, httpx2.Client]]:
+    """A loop to serve in, a free port of the loopback interface, its address and a client of it."""
+    loop = LoopThread()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
             url = f"http://127.0.0.1:{listening.getsockname()[1]}"
             limits = httpx2.Limits(max_connections=64)
             # no proxy of the environment stands between a test and its server; nothing here is encrypted
             with httpx2.Client(base_url=url, timeout=PATIENCE, limits=limits, trust_env=False, verify=False) as client:
-                yield RunningServer(RunningApplication(wired, database, loop), loop, url, client)
+                yield loop, listening, url, client
     finally:
         loop.close()
+
+
+class SharedServer:
+    """One HTTP server for applications that come one after another, each on a file of its own."""
+
+    def __init__(self, loop: LoopThread, url: str, client: httpx2.Client) -> None:
+        self._loop = loop
+        self._url = url
+        self._client = client
+        self._app: FastAPI | None = None
+        self._policies: PolicyFiles | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to the application of this moment."""
+        assert self._app is not None
+        await self._app(scope, receive, send)
+
+    @contextmanager
+    def serving(self, file: File) -> Iterator[RunningServer]:
+        """Serve a file."""
+        settings = _settings({})
+        self._policies = self._policies or policies_of(settings.policies)
+        wired = Application(settings, file.url, self._policies)
+        if self._app is None:
+            self._app = create_app(wired, max_body_bytes=settings.max_body_bytes)
+        self._app.state.memplane = wired
+        self._loop.run(wired.open())
+        try:
+            yield RunningServer(RunningApplication(wired, file, self._loop), self._loop, self._url, self._client)
+        finally:
+            self._loop.run(wired.close())
+
+
+@contextmanager
+def shared_server() -> Iterator[SharedServer]:
+    """A server that nothing is behind yet."""
+    with _listening() as (loop, listening, url, client):
+        shared = SharedServer(loop, url, client)
+        with _served(shared, listening, loop, lifespan="off"):
+            yield shared
 
 
 class _Server(uvicorn.Server):
@@ -133,8 +185,10 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _served(app: Any, listening: socket.socket, loop: LoopThread) -> Iterator[None]:  # noqa: ANN401 - an ASGI application
-    config = uvicorn.Config(app, lifespan="on", http="httptools", ws="none", log_config=None, access_log=False)
+def _served(
+    app: FastAPI | SharedServer, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"]
+) -> Iterator[None]:
+    config = uvicorn.Config(app, lifespan=lifespan, http="httptools", ws="none", log_config=None, access_log=False)
     server = _Server(config)
     serving = loop.start(server.serve(sockets=[listening]))
     serving.add_done_callback(lambda _: server.settled.set())

@@ -1,16 +1,21 @@
 """Concurrent clients that write and remember what they were told, and what a database must hold for it to be true."""
 
 import secrets
+import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import psycopg
 from psycopg.rows import dict_row
+
+from memplane.adapters.sqlite.values import row_of
 
 USER = "ana"
 SHARED = ("shared-1", "shared-2")
@@ -125,14 +130,30 @@ def stored(url: str) -> Stored:
     with psycopg.connect(url, row_factory=dict_row) as connection:
 
         def rows(statement: str) -> list[dict[str, Any]]:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]  # the constants below
+            return connection.execute(statement).fetchall()  # type: ignore[arg-type]  # the constants of `_stored`
 
-        return Stored(
-            turns={str(row["id"]): row for row in rows("SELECT id, thread_id, seq, rev, text FROM turns")},
-            memories={str(row["id"]): row for row in rows("SELECT id, thread_id, content FROM memories")},
-            threads={row["thread_id"]: row for row in rows("SELECT thread_id, rev, turns FROM thread_revision")},
-            changes=rows("SELECT thread_id, rev, memory_id FROM change_log ORDER BY thread_id, rev"),
-        )
+        return _stored(rows)
+
+
+def stored_file(path: Path) -> Stored:
+    """Read a SQLite file, as :func:`stored` reads a database."""
+    with closing(sqlite3.connect(path)) as connection:
+
+        def rows(statement: str) -> list[dict[str, Any]]:
+            cursor = connection.execute(statement)
+            names = [column[0] for column in cursor.description]
+            return [row_of(names, row) for row in cursor]
+
+        return _stored(rows)
+
+
+def _stored(rows: Callable[[str], list[dict[str, Any]]]) -> Stored:
+    return Stored(
+        turns={str(row["id"]): row for row in rows("SELECT id, thread_id, seq, rev, text FROM turns")},
+        memories={str(row["id"]): row for row in rows("SELECT id, thread_id, content FROM memories")},
+        threads={row["thread_id"]: row for row in rows("SELECT thread_id, rev, turns FROM thread_revision")},
+        changes=rows("SELECT thread_id, rev, memory_id FROM change_log ORDER BY thread_id, rev"),
+    )
 
 
 def untrue(told: Iterable[Written], found: Stored) -> list[str]:

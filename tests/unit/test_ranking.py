@@ -134,6 +134,13 @@ def test_weights_are_chosen_by_the_embedding_model() -> None:
     assert score(built, profile(RankingMethod.CALIBRATED), "other").score[0] < 1.0
 
 
+def test_equals_share_a_reciprocal_rank_in_whatever_order_they_come() -> None:
+    signal = np.array([1.0, 3.0, 3.0, 0.0, 1.0])
+    found = reciprocal_rank((signal,), 60)
+    assert found.tolist() == [1 / 63, 1 / 61, 1 / 61, 0, 1 / 63]
+    assert reciprocal_rank((signal[::-1],), 60).tolist() == found[::-1].tolist()
+
+
 def test_reciprocal_rank_fusion_by_hand() -> None:
     found = reciprocal_rank((np.array([3.0, 1.0, 0.0]), np.array([0.1, 0.9, 0.5])), 60)
     assert found.tolist() == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 62])

@@ -11,6 +11,7 @@ from memplane.domain.errors import StorageError
 
 logger = logging.getLogger("memplane.accesses")
 FLUSH_SECONDS = 2.0
+BATCH = 200
 MAX_WAITING = 10_000
 
 
@@ -43,7 +44,10 @@ class AccessLog:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
-            await self.flush()
+            try:
+                await self.flush()
+            except Exception:
+                logger.exception("accesses not written")
 
     async def flush(self) -> None:
         """Write what waits; a failure is logged and the accesses wait for the next time."""
@@ -51,7 +55,10 @@ class AccessLog:
         by_tenant: dict[str, list[Access]] = {}
         for access in taken:
             by_tenant.setdefault(access.tenant, []).append(access)
-        for tenant, accesses in by_tenant.items():
+        batches = [
+            (tenant, found[i : i + BATCH]) for tenant, found in by_tenant.items() for i in range(0, len(found), BATCH)
+        ]
+        for tenant, accesses in batches:
             try:
                 await self._storage.write(tenant, partial(self._written, accesses=accesses))
             except StorageError as error:

@@ -1,7 +1,7 @@
 """Reads of single memories, of lists, and of histories."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -99,7 +99,15 @@ class Browse:
             found = await reader.history(scope, memory_id, before=before, limit=_limit(limit) + 1)
         if found is None:
             raise NotFound("no such memory")
-        return _page(found, limit)
+        return _page([_told(entry, scope) for entry in found], limit)
+
+
+def _told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
+    """An entry, without the words that were written under a category that the reader may not read."""
+    under = entry.meta.get("categories")
+    if isinstance(under, list) and all(name in scope.categories for name in under):
+        return entry
+    return replace(entry, old_ref=None, new_ref=None)
 
 
 def _limit(limit: int) -> int:

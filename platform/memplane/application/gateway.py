@@ -68,7 +68,7 @@ class Write:
             ts=self.now,
             old_ref=before.text.content if before else None,
             new_ref=memory.text.content,
-            meta=meta or {},
+            meta=(meta or {}) | _categories(memory, before),
         )
         await self.uow.journal.record([entry])
         await self.uow.journal.events([self._event(change.value if change else event.value.lower(), memory)])
@@ -95,6 +95,12 @@ class Write:
         )
 
 
+def _categories(memory: Memory, before: Memory | None) -> dict[str, object]:
+    """The categories that an entry's words were written under: who reads them must be allowed to read each."""
+    found = {memory.category} | ({before.category} if before else set())
+    return {"categories": sorted(found)}
+
+
 class Gateway:
     """What every write shares: the permission to write at all, search material, and the transaction."""
 
@@ -112,9 +118,12 @@ class Gateway:
 
         Raises:
             ScopeForbidden: the key lacks ``memory:write``.
+            VisibilityForbidden: its trust level cannot write.
         """
         principal.require(KeyScope.WRITE)
-        return self._policies.current, self._clock()
+        policy = self._policies.current
+        policy.write_visibility(principal.trust, None)
+        return policy, self._clock()
 
     async def material(self, *texts: tuple[str, str]) -> list[SearchMaterial]:
         """Search material for texts, each as (words to find it by, words that carry its meaning).

@@ -31,10 +31,11 @@ from memplane.domain.priors import Prior, explained, printed_weights, with_prior
 from memplane.domain.ranking import Scored, score
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
-from memplane.domain.text import normalise, terms, words
+from memplane.domain.text import first, normalise, terms, words
 
 MAX_TOP_K = 200
 MAX_RELATED = 2
+MAX_QUERY_TERMS = 64
 POOL_FACTOR = 2
 POOL_FLOOR = 30
 
@@ -174,7 +175,9 @@ class RecallMemories:
             return None
         clean = normalise(text, "query")
         (vector,) = await self._embedder.embed([clean])
-        return Query(terms=terms(clean), words=tuple(dict.fromkeys(words(clean))), embedding=vector)
+        return Query(
+            terms=first(terms(clean), MAX_QUERY_TERMS), words=tuple(dict.fromkeys(words(clean))), embedding=vector
+        )
 
     async def _ranked(
         self, reader: Reader, scope: Scope, question: Question, query: Query | None, profile: RankingProfile

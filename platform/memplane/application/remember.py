@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, Invalid, NotFound, VersionConflict
+from memplane.domain.errors import Conflict, Invalid, NotFound, VersionConflict, VisibilityForbidden
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import PURGE_AFTER, check_transition
 from memplane.domain.memory import (
@@ -24,8 +25,8 @@ from memplane.domain.memory import (
 from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
-from memplane.domain.scope import Scope, read_scope
-from memplane.domain.writing import constrain
+from memplane.domain.scope import Scope, read_scope, trust_levels
+from memplane.domain.writing import constrain, numbered
 
 _MISSING = "no such memory"
 _TRIES = 3
@@ -141,12 +142,35 @@ class Remember:
             raise Invalid(f"these fields cannot be changed: {', '.join(sorted(unknown))}")
         if "category" in changes:
             policy.check_write(speaker, str(changes["category"]))
-        before = await self._gateway.run(principal, policy, now, lambda w: _locked(w, speaker, memory_id, version))
+        for _ in range(_TRIES):
+            read = partial(_locked, agent=speaker, memory_id=memory_id, version=version)
+            before = await self._gateway.run(principal, policy, now, read)
+            try:
+                return await self._replace(principal, policy, now, before, changes, speaker)
+            except VersionConflict:
+                if version is not None:
+                    raise
+        raise Conflict("the memory is being changed at this moment; try again")
+
+    async def _replace(
+        self,
+        principal: Principal,
+        policy: Policy,
+        now: datetime,
+        before: Memory,
+        changes: Mapping[str, object],
+        speaker: str,
+    ) -> Outcome:
+        """Change the memory, if it is still as it was read.
+
+        Raises:
+            VersionConflict: it is not.
+        """
         changed = _changed(before, changes, policy, now)
         material = await self._gateway.material_of(changed.text) if changed.text != before.text else None
 
         async def work(write: Write) -> Outcome:
-            current = await _locked(write, speaker, memory_id, before.version)
+            current = await _locked(write, speaker, before.id, before.version)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
             if not await write.uow.memories.replace(changed, material):
@@ -186,6 +210,8 @@ def prepare(principal: Principal, policy: Policy, new: NewMemory, now: datetime,
     policy.check_write(agent, new.category)
     user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
+    if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
+        raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
     text = constrain(new.text, new.type, policy.writing)
     return Memory(
         id=new_id(),
@@ -265,7 +291,13 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
     words = {name: value for name, value in changes.items() if name in TEXT_FIELDS}
     record = {name: value for name, value in changes.items() if name in RECORD_FIELDS}
     text = before.text
+    if "attributes" in record:
+        record["attributes"] = checked(record["attributes"] or {})  # type: ignore[arg-type]  # it checks every form
     if words:
+        if "content" in words:
+            words = {"narrative": None} | words  # what was too long in the older text went there
+        elif "steps" in words and text.content == numbered(text.steps):
+            words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
         text = constrain(merged, before.type, policy.writing)

@@ -123,12 +123,13 @@ def fusion_scale(weights: FusionWeights) -> float:
 
 
 def reciprocal_rank(signals: tuple[Floats, ...], k: int) -> Floats:
-    """Reciprocal rank fusion, Σ 1/(k + rank), over the units that a signal scores above zero (Cormack et al., 2009)."""
+    """Reciprocal rank fusion, Σ 1/(k + rank), over the units that a signal scores above zero (Cormack et al., 2009).
+
+    Equals share the best of their ranks, so that no score depends on the order in which units were read.
+    """
     total = np.zeros(len(signals[0]))
     for signal in signals:
-        order = np.argsort(-signal, kind="stable")
-        ranks = np.empty(len(signal))
-        ranks[order] = np.arange(1, len(signal) + 1)
+        ranks = 1 + np.searchsorted(np.sort(-signal), -signal)
         total += np.where(signal > 0, 1.0 / (k + ranks), 0.0)
     return total
 

@@ -12,7 +12,7 @@ from memplane.domain.memory import (
     TrustState,
     Visibility,
 )
-from memplane.domain.policy import Policy
+from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
 
 
@@ -83,6 +83,11 @@ _TRUST_ORDER: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def trust_levels(trust: Trust) -> tuple[str, ...]:
+    """The levels that a trust level reaches: its own and those below."""
+    return _TRUST_ORDER[trust]
+
+
 def read_scope(
     principal: Principal,
     policy: Policy,
@@ -103,7 +108,7 @@ def read_scope(
         tenant=principal.tenant,
         categories=categories,
         visibilities=visible,
-        trust_levels=_TRUST_ORDER[principal.trust],
+        trust_levels=trust_levels(principal.trust),
         users=principal.users,
         now=now,
         turns=policy.turns_category in categories,

@@ -106,6 +106,15 @@ def terms(text: str) -> Terms:
     return Terms(counts=dict(sorted(counted.items())), length=len(stems), stems=by_hash)
 
 
+def first(found: Terms, most: int) -> Terms:
+    """The first distinct terms of a text; a question's cost grows with their number."""
+    if len(found.stems) <= most:
+        return found
+    stems = dict(list(found.stems.items())[:most])
+    counts = {term: count for term, count in found.counts.items() if term in stems}
+    return Terms(counts=counts, length=sum(counts.values()), stems=stems)
+
+
 def estimate_tokens(text: str) -> int:
     """Tokens that a model will count, estimated as a quarter of the UTF-8 bytes, rounded up.
 

@@ -1,6 +1,7 @@
 """Writing constraints: what a memory's text must look like, by type."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memplane.domain.errors import LimitExceeded, WritingConstraintViolated
@@ -105,6 +106,11 @@ def _joined(first: str, second: str | None) -> str:
     return f"{first}\n{second}" if second else first
 
 
+def numbered(steps: Sequence[str]) -> str:
+    """Steps as numbered lines."""
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+
+
 def _with_steps(text: MemoryText, rule: TypeWriting) -> MemoryText:
     lines = text.steps or tuple(line for line in text.content.split("\n") if _STEP.match(line))
     steps = tuple(stripped for line in lines if (stripped := _STEP.sub("", line).strip()))
@@ -117,6 +123,5 @@ def _with_steps(text: MemoryText, rule: TypeWriting) -> MemoryText:
     if longest > rule.max_chars:
         raise LimitExceeded(f"steps: one has {longest} characters, at most {rule.max_chars}", field="steps")
     heading = [] if text.steps else [line for line in text.content.split("\n") if line and not _STEP.match(line)]
-    numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     title = text.title or (heading[0].rstrip(":")[:200] if heading else None)
-    return replace(text, title=title, content=numbered if not text.steps else text.content, steps=steps)
+    return replace(text, title=title, content=text.content if text.steps else numbered(steps), steps=steps)

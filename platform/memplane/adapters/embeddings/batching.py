@@ -9,6 +9,7 @@ from typing import Protocol
 from memplane.application.ports import Vector
 
 CACHED_TEXTS = 4096
+CACHED_CHARS = 1_000
 BATCH = 256
 
 
@@ -42,21 +43,22 @@ class BatchingEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """One unit vector for each text; ``None`` for a text in which the model finds nothing."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._cache]
-        fresh: dict[str, Vector | None] = {}
+        wanted = dict.fromkeys(texts)
+        known = {text: self._cache[text] for text in wanted if text in self._cache}
+        missing = [text for text in wanted if text not in known]
         if missing:
             future: asyncio.Future[list[Vector | None]] = asyncio.get_running_loop().create_future()
             self._waiting.append((missing, future))
             if self._running is None or self._running.done():
                 self._running = asyncio.create_task(self._drain())
-            fresh = dict(zip(missing, await future, strict=True))
-        answer = [fresh[text] if text in fresh else self._cache[text] for text in texts]
-        for text, vector in zip(texts, answer, strict=True):
-            self._cache[text] = vector
-            self._cache.move_to_end(text)
+            known |= dict(zip(missing, await future, strict=True))
+        for text, vector in known.items():
+            if len(text) <= CACHED_CHARS:
+                self._cache[text] = vector
+                self._cache.move_to_end(text)
         while len(self._cache) > CACHED_TEXTS:
             self._cache.popitem(last=False)
-        return answer
+        return [known[text] for text in texts]
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()

@@ -176,6 +176,9 @@ class PostgresStorage:
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await register_vector_async(connection)
+    # one look: all statements of a read see the same moment
+    await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+    await connection.set_read_only(True)
 
 
 def _translated(error: sa.exc.DBAPIError) -> StorageError:

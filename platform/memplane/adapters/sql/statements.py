@@ -54,6 +54,7 @@ SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS 
   FROM change_log c CROSS JOIN memories m
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev > {since}
    AND c.event <> 'turn' AND m.id = c.memory_id AND {scope}
+   AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
  ORDER BY c.rev DESC LIMIT {limit}"""
 
 # Served by pk_memories and ix_history_memory.
@@ -140,7 +141,13 @@ def revision(scope: Scope, syntax: Syntax, user_id: str, thread_id: str) -> Stat
 def changes(scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, limit: int) -> Statement:
     """The last changes of memories in a thread, given as (user, thread id), after a revision."""
     allowed = memories_in(scope.narrowed_to_permission(), syntax, any_state=True)
-    values: dict[str, object] = {"user_id": thread[0], "thread_id": thread[1], "since": since, "limit": limit}
+    values: dict[str, object] = {
+        "user_id": thread[0],
+        "thread_id": thread[1],
+        "since": since,
+        "limit": limit,
+        "now": scope.now,
+    }
     return _filled(_CHANGES, allowed, values)
 
 

@@ -30,6 +30,7 @@ Insert = Callable[[sa.Table], Any]
 """The database's own ``insert``, which knows ``ON CONFLICT``."""
 
 
+_COUNTED = 500
 # what makes a text findable stays in the database
 _MEMORY = [tables.memories.c[name] for name in MEMORY_COLUMNS]
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
@@ -74,7 +75,7 @@ class SqlMemories:
         statement = (
             sa.select(*_MEMORY)
             .where(m.tenant_id == self._tenant, m.user_id == memory.user_id, m.state == _ACTIVE, same)
-            .order_by(m.external_id.is_(None), m.id)
+            .order_by(sa.case((m.external_id == memory.external_id, 0), else_=1), m.id)
             .limit(1)
             .with_for_update()
         )
@@ -100,6 +101,8 @@ class SqlMemories:
         """Store every field of a locked memory; False when another active memory holds the same value already."""
         m = tables.memories.c
         values = memory_values(memory) | (material_values(material) if material else {})
+        for counted in ("access_count", "last_accessed"):  # counted beside, without a version
+            del values[counted]
         try:
             async with self._connection.begin_nested():
                 await self._connection.execute(
@@ -211,8 +214,12 @@ class SqlJournal:
         """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""
         if not counts:
             return
-        m = tables.memories.c
         ordered = sorted(counts)
+        for start in range(0, len(ordered), _COUNTED):
+            await self._count(counts, ordered[start : start + _COUNTED], now)
+
+    async def _count(self, counts: Mapping[UUID, int], ordered: Sequence[UUID], now: datetime) -> None:
+        m = tables.memories.c
         locked = sa.select(m.id).where(m.tenant_id == self._tenant, m.id.in_(ordered)).order_by(m.id).with_for_update()
         await self._connection.execute(locked)
         by_id = sa.case(*[(m.id == memory_id, counts[memory_id]) for memory_id in ordered], else_=0)

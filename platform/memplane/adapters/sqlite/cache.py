@@ -134,11 +134,16 @@ class MaterialCache:
         return counted[places]
 
     def similarity(self, places: NDArray[np.int64], query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine of each placed unit with a unit vector; NaN where a unit has none."""
+        """Cosine of each placed unit with a unit vector; NaN where a unit has none.
+
+        The query is as precise as what it is compared with, as on PostgreSQL. Each product is summed in the same order,
+        so that equal units are equally similar: a matrix product takes the last rows of a block in another one.
+        """
+        halved = query.astype("<f2").astype(np.float32)
         if len(places) * 8 > self._count:  # gathering a vector costs as much as several products
-            products = (self.embedding[: self._count] @ query)[places]
+            products = np.einsum("ij,j->i", self.embedding[: self._count], halved)[places]
         else:
-            products = self.embedding[places] @ query
+            products = np.einsum("ij,j->i", self.embedding[places], halved)
         products[~self.embedded[places]] = np.nan
         result: NDArray[np.float32] = products
         return result

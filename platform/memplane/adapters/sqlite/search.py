@@ -113,18 +113,23 @@ class SqliteReader(SqlReader):
     async def _in_scope(
         self, source: _Source, allowed: Predicate, changes: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Row numbers and versions of the rows in scope, remembered until a unit changes or expires."""
+        """Row numbers and versions of the rows in scope, remembered until a unit changes or expires.
+
+        Who is mentioned changes without a change of the unit, so a scope that asks for an entity is not remembered.
+        """
         values = SYNTAX.bound(allowed.values)
         key = (source.table, allowed.sql, tuple((name, values[name]) for name in values if name != "now"))
         now = str(values.get("now", ""))
-        kept = self._caches.scopes.find(key, changes, now)
+        lasting = "f_entity" not in values
+        kept = self._caches.scopes.find(key, changes, now) if lasting else None
         if kept is not None:
             return kept
         sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
         ((rows, versions, expiry),) = await self._connection.execute_fetchall(sql, values)
         rowids = _numbers(rows)
         found = (rowids, _numbers(versions) if versions else np.zeros_like(rowids))
-        self._caches.scopes.keep(key, changes, expiry, found)
+        if lasting:
+            self._caches.scopes.keep(key, changes, expiry, found)
         return found
 
     async def _load(self, source: _Source, cache: MaterialCache, epoch: int, missing: list[int]) -> None:
