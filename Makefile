@@ -71,7 +71,7 @@ wheel: $(VENV)/.runtime ## build dist/memplane-….whl
 
 clean: ## remove .venv, caches and what was built; data folders stay
 	rm -rf $(VENV) $(PEERS) dist build .coverage* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find platform alembic tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find platform alembic tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps: each is written when its installation is complete, so that the next time costs nothing.
 

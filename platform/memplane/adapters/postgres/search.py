@@ -24,19 +24,22 @@ from memplane.domain.scope import Scope
 
 
 class PostgresSyntax:
-    """How PostgreSQL, through psycopg, writes the scope predicate."""
+    """How PostgreSQL writes the scope predicate; ``mark`` is how a driver marks a parameter's place."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
 
     def value(self, name: str) -> str:
         """A bound value."""
-        return f"%({name})s"
+        return self._mark.format(name)
 
     def any_of(self, column: str, name: str) -> str:
         """The column's value is one of a bound list."""
-        return f"{column} = ANY(%({name})s)"
+        return f"{column} = ANY({self.value(name)})"
 
     def holds_all(self, column: str, name: str) -> str:
         """The list column holds every item of a bound list."""
-        return f"{column} @> %({name})s::text[]"
+        return f"{column} @> CAST({self.value(name)} AS text[])"
 
     def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
         """Rows of a table by a bound list of ids."""
@@ -47,7 +50,10 @@ class PostgresSyntax:
         return dict(values)
 
 
-SYNTAX = PostgresSyntax()
+SYNTAX = PostgresSyntax("%({})s")
+"""For statements that go to psycopg."""
+TEXT_SYNTAX = PostgresSyntax(":{}")
+"""For conditions inside SQLAlchemy's text."""
 
 _UNIT = np.dtype(
     [

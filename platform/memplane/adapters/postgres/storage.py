@@ -1,7 +1,7 @@
 """PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
 from memplane.application.ports import Reader, StoredKey, UnitOfWork
@@ -25,30 +25,6 @@ T = TypeVar("T")
 _ATTEMPTS = 5
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock
 _SESSION = "-c timezone=UTC -c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout=60000"
-
-
-class _WriteSyntax:
-    """The scope predicate inside SQLAlchemy's text, whose parameters are marked by a colon."""
-
-    def value(self, name: str) -> str:
-        """A bound value."""
-        return f":{name}"
-
-    def any_of(self, column: str, name: str) -> str:
-        """The column's value is one of a bound list."""
-        return f"{column} = ANY(:{name})"
-
-    def holds_all(self, column: str, name: str) -> str:
-        """The list column holds every item of a bound list."""
-        return f"{column} @> CAST(:{name} AS text[])"
-
-    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
-        """Rows of a table by a bound list of ids."""
-        return f"{table} {alias}", self.any_of(f"{alias}.id", name)
-
-    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Values as psycopg takes them: as they are."""
-        return dict(values)
 
 
 class PostgresStorage:
@@ -151,7 +127,7 @@ class PostgresStorage:
                     await connection.execute(
                         sa.text("SELECT set_config('memplane.tenant', :tenant, true)"), {"tenant": tenant}
                     )
-                    return await work(SqlUnitOfWork(connection, tenant, insert, _WriteSyntax()))
+                    return await work(SqlUnitOfWork(connection, tenant, insert, TEXT_SYNTAX))
             except sa.exc.TimeoutError as error:
                 raise StorageUnavailable("all database connections are busy; try again shortly") from error
             except sa.exc.DBAPIError as error:
