@@ -3,6 +3,7 @@
 PYTHON ?=
 PORT ?= 7077
 DATA ?=
+STORAGE ?=
 WORKERS ?= 2
 ROUNDS ?= 50
 LOCOMO ?=
@@ -19,15 +20,15 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check demo bench bench-recall bench-latency bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check demo bench bench-recall bench-latency bench-single-user bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 install: $(VENV)/.runtime ## make .venv with the server: .venv/bin/memplane
 
-serve: $(VENV)/.runtime ## run the server with its own PostgreSQL (PORT=7077 DATA=folder)
-	@exec $(BIN)/memplane serve --port $(PORT) $(if $(DATA),--data "$(DATA)")
+serve: $(VENV)/.runtime ## run the server with its own PostgreSQL (PORT=7077 DATA=folder STORAGE=sqlite)
+	@exec $(BIN)/memplane serve --port $(PORT) $(if $(DATA),--data "$(DATA)") $(if $(STORAGE),--storage $(STORAGE))
 
 demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 	@$(BIN)/memplane demo
@@ -53,7 +54,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-single-user ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -61,6 +62,9 @@ bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 
 bench-latency: $(VENV)/.runtime $(PEERS)/.installed ## measure latency beside SELECT 1 and the peers
 	$(BIN)/python benchmarks/latency.py $(BENCH)
+
+bench-single-user: $(VENV)/.runtime ## measure one SQLite file, over HTTP and in process
+	$(BIN)/python benchmarks/single_user.py $(BENCH)
 
 bench-calibrate: $(VENV)/.runtime ## find the ranking weights on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)

@@ -26,6 +26,7 @@ from memplane.adapters.embeddings.wordllama import WordLlama
 from memplane.adapters.policy_files.loading import load_policy, shipped_policies
 from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
 from memplane.domain.ranking import Scored, Signals, calibrated, score
+from memplane.domain.surroundings import Surroundings
 from memplane.domain.text import terms, words
 from memplane.entrypoints.cli.bench import progress
 from memplane.entrypoints.cli.bench.grid import Grid
@@ -142,18 +143,20 @@ def questions_of(conversations: Sequence[Conversation]) -> list[Question]:
         turns = [(session.session, turn) for session in conversation.sessions for turn in session.turns]
         counted = [terms(turn.said) for _, turn in turns]
         vectors = _vectors(encoder, [turn.said for _, turn in turns])
-        thread = np.array([session for session, _ in turns], dtype=np.int64)
+        surroundings = Surroundings(
+            np.array([session for session, _ in turns], dtype=np.int64),
+            np.arange(len(turns), dtype=np.int32),
+            np.array([unit.length for unit in counted], dtype=np.int32),
+        )
         place = {turn.dia_id: index for index, (_, turn) in enumerate(turns)}
         for asked in conversation.questions:
             if asked.category not in ANSWERABLE:
                 continue
             wanted, named = list(terms(asked.question).counts), set(words(asked.question))
-            frequency = [[unit.counts.get(term, 0) for term in wanted] for unit in counted]
+            frequency = np.array([[unit.counts.get(term, 0) for unit in counted] for term in wanted], dtype=np.float64)
             signals = Signals(
-                thread=thread,
-                seq=np.arange(len(turns), dtype=np.int32),
-                length=np.array([unit.length for unit in counted], dtype=np.int32),
-                frequency=np.array(frequency, dtype=np.float32).reshape(len(turns), len(wanted)),
+                surroundings=surroundings,
+                postings=[(np.flatnonzero(held), held[held > 0]) for held in frequency],
                 similarity=(vectors @ _vectors(encoder, [asked.question])[0]).astype(np.float32),
                 actor=np.array([bool(named & set(turn.speaker.lower().split())) for _, turn in turns]),
             )

@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for method, answers in baselines(database, conversations):
                     measured[method] = retrieval.figures(answers)
                     done(1)
+    with throwaway_server(options.policies, storage="sqlite") as server:
+        measured["Memplane on SQLite, default"] = measure_recall(server, conversations, ["default"])["default"]
     if options.json:
         print(json.dumps({"machine": where, "file": options.file.name, "recall": retrieval.plain(measured)}, indent=2))
     else:

@@ -22,7 +22,7 @@ KEYED = {
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
-    "sqlite/search.py SqliteReader._load": "reads by row numbers that a scoped statement of this transaction has found",
+    "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 
 # the tables by name, or by a gap that may be filled with one

@@ -360,4 +360,4 @@ def test_a_missing_index_would_be_found(busy: Database, index: str) -> None:
 def test_every_read_and_write_is_explained() -> None:
     methods = {name for kind in (SqlReader, *STORES) for name in vars(kind) if not name.startswith("_")}
     called = {name for function in (*READS.values(), *WRITES.values()) for name in function.__code__.co_names}
-    assert methods - called - INSERTS - LISTS == {"rows"}
+    assert methods - called - INSERTS - LISTS == {"rows", "rows_of_all"}

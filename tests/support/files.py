@@ -14,7 +14,7 @@ from uuid import UUID
 
 from memplane.adapters.sqlite.provision import migrate
 from memplane.adapters.sqlite.storage import TENANT
-from memplane.adapters.sqlite.values import SqliteSyntax, row_of
+from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 
 _SYNTAX = SqliteSyntax()
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
@@ -48,8 +48,7 @@ class File:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.create_function("now", 0, lambda: datetime.now(UTC).isoformat(timespec="microseconds"))
             cursor = connection.execute(_PLACEHOLDER.sub(r":\1", statement), bound)
-            names = [column[0] for column in cursor.description or ()]
-            found = [row_of(names, row) for row in cursor.fetchall()]
+            found = rows_of(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
             connection.commit()
         return found
 

@@ -15,7 +15,7 @@ import httpx2
 import psycopg
 from psycopg.rows import dict_row
 
-from memplane.adapters.sqlite.values import row_of
+from memplane.adapters.sqlite.values import rows_of
 
 USER = "ana"
 SHARED = ("shared-1", "shared-2")
@@ -142,7 +142,7 @@ def stored_file(path: Path) -> Stored:
         def rows(statement: str) -> list[dict[str, Any]]:
             cursor = connection.execute(statement)
             names = [column[0] for column in cursor.description]
-            return [row_of(names, row) for row in cursor]
+            return rows_of(tuple(names), cursor)
 
         return _stored(rows)
 

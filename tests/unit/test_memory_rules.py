@@ -15,6 +15,7 @@ from memplane.domain.merging import value_hash
 from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
 from memplane.domain.priors import Prior, explained, printed_weights, with_priors
 from memplane.domain.ranking import Signals, score
+from memplane.domain.surroundings import Surroundings
 from unit.test_rendering import memory, turn
 
 NOW = datetime(2026, 5, 8, tzinfo=UTC)
@@ -71,17 +72,16 @@ def test_other_methods_have_no_priors() -> None:
 
 def test_a_score_is_the_sum_of_its_printed_parts() -> None:
     signals = Signals(
-        np.array([1, 1]),
-        np.array([1, 2], np.int32),
-        np.array([4, 6], np.int32),
-        np.array([[1.0, 0.0], [2.0, 1.0]], np.float32),
+        Surroundings(np.array([1, 1]), np.array([1, 2], np.int32), np.array([4, 6], np.int32)),
+        [(np.array([0, 1]), np.array([1.0, 2.0])), (np.array([1]), np.array([1.0]))],
         np.array([0.3, 0.6], np.float32),
         np.array([True, False]),
     )
     scored = score(signals, PROFILE, "m")
-    parts = explained(scored, 1, signals.frequency[1], {11: "tea", 12: "cup"})
+    first, second = signals.matched(np.array([0, 1]))
+    parts = explained(scored, 1, second, {11: "tea", 12: "cup"})
     assert parts["matched"] == ["tea", "cup"]
-    assert explained(scored, 0, signals.frequency[0], {11: "tea", 12: "cup"})["matched"] == ["tea"]
+    assert explained(scored, 0, first, {11: "tea", 12: "cup"})["matched"] == ["tea"]
     prior = with_priors(memory(), parts, PROFILE, "m", NOW)
     told = sum(weight * float(str(prior.parts[name])) for name, weight in printed_weights(PROFILE, "m").items())
     assert prior.score == pytest.approx(told, abs=1e-9)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
-from memplane.domain.ranking import NO_THREAD, Signals, contextual_bm25, fusion_scale, reciprocal_rank, score
+from memplane.domain.ranking import Signals, contextual_bm25, fusion_scale, reciprocal_rank, score
+from memplane.domain.surroundings import NO_THREAD, Surroundings
 
 WEIGHTS = FusionWeights(lexical=1.0, semantic=0.2, semantic_context=0.6, actor=0.3)
 
@@ -17,44 +18,47 @@ def profile(method: RankingMethod, bm25: Bm25 | None = None) -> RankingProfile:
     return RankingProfile("p", method, bm25 or Bm25(), {"*": WEIGHTS, "exact": FusionWeights(1.0, 0.0, 0.0, 0.0)})
 
 
-def signals(
-    rows: list[tuple[int, int, int, list[float]]],
-    similarity: list[float] | None = None,
-    actor: list[bool] | None = None,
-) -> Signals:
-    """Signals from (thread, seq, length, frequencies) rows."""
+Row = tuple[int, int, int, list[float]]
+"""Thread, seq, length and frequency of each term of a unit."""
+
+
+def signals(rows: list[Row], similarity: list[float] | None = None, actor: list[bool] | None = None) -> Signals:
+    """Signals of units that stand in thread order."""
+    frequency = np.array([row[3] for row in rows], dtype=np.float64).reshape(len(rows), len(rows[0][3]) if rows else 0)
     return Signals(
-        thread=np.array([row[0] for row in rows], dtype=np.int64),
-        seq=np.array([row[1] for row in rows], dtype=np.int32),
-        length=np.array([row[2] for row in rows], dtype=np.int32),
-        frequency=np.array([row[3] for row in rows], dtype=np.float32).reshape(len(rows), -1),
+        surroundings=Surroundings(
+            np.array([row[0] for row in rows], dtype=np.int64),
+            np.array([row[1] for row in rows], dtype=np.int32),
+            np.array([row[2] for row in rows], dtype=np.int32),
+        ),
+        postings=[(np.flatnonzero(column), column[column > 0]) for column in frequency.T],
         similarity=None if similarity is None else np.array(similarity, dtype=np.float32),
-        actor=np.array(actor or [False] * len(rows)),
+        actor=np.array(actor or [False] * len(rows), dtype=np.bool_),
     )
 
 
-def reference(given_signals: Signals, p: Bm25) -> list[float]:
+def reference(rows: list[Row], p: Bm25) -> list[float]:
     """Contextual BM25, written out slowly."""
-    n, q = given_signals.frequency.shape
-    places = {(int(t), int(s)): i for i, (t, s) in enumerate(zip(given_signals.thread, given_signals.seq, strict=True))}
+    n, q = len(rows), len(rows[0][3])
+    places = {(thread, seq): i for i, (thread, seq, _, _) in enumerate(rows)}
     offsets = {-d: w for d, w in enumerate(p.before, 1)} | dict(enumerate(p.after, 1))
 
     def spread(values: list[float]) -> list[float]:
         total = []
         for i in range(n):
             value = values[i]
-            thread, seq = int(given_signals.thread[i]), int(given_signals.seq[i])
+            thread, seq, _, _ = rows[i]
             for offset, weight in offsets.items():
                 other = places.get((thread, seq + offset)) if thread != NO_THREAD else None
                 value += weight * values[other] if other is not None else 0.0
             total.append(value)
         return total
 
-    length = spread([float(v) for v in given_signals.length])
+    length = spread([float(row[2]) for row in rows])
     mean = (sum(length) / n if n else 0) or 1.0
     scores = [0.0] * n
     for term in range(q):
-        own = [float(v) for v in given_signals.frequency[:, term]]
+        own = [row[3][term] for row in rows]
         df = sum(v > 0 for v in own)
         idf = math.log(1 + (n - df + 0.5) / (df + 0.5))
         for i, f in enumerate(spread(own)):
@@ -96,21 +100,25 @@ def test_bm25_equals_the_reference(data: st.DataObject) -> None:
             data.draw(st.integers(1, 30)),
             data.draw(st.lists(st.sampled_from([0.0, 1.0, 3.0]), min_size=columns, max_size=columns)),
         )
-        for t, s in places
+        for t, s in sorted(places)
     ]
     if not rows:
         return
-    built = signals(rows)
-    assert contextual_bm25(built, Bm25()) == pytest.approx(reference(built, Bm25()), abs=1e-5)
+    assert contextual_bm25(signals(rows), Bm25()) == pytest.approx(reference(rows, Bm25()), abs=1e-9)
+
+
+def test_units_out_of_thread_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="thread order"):
+        signals([(1, 2, 5, [1.0]), (1, 1, 5, [0.0])])
+
+
+def test_which_terms_stand_where() -> None:
+    built = signals([(1, 1, 5, [1.0, 0.0]), (1, 2, 5, [0.0, 0.0]), (2, 1, 5, [2.0, 3.0])])
+    assert built.matched(np.array([2, 1, 0])).tolist() == [[True, True], [False, False], [True, False]]
 
 
 def test_nothing_in_scope_and_no_terms() -> None:
-    empty = Signals(
-        *(np.zeros(0, dtype=t) for t in (np.int64, np.int32, np.int32)),
-        np.zeros((0, 2), np.float32),
-        None,
-        np.zeros(0, bool),
-    )
+    empty = signals([])
     for method in RankingMethod:
         assert len(score(empty, profile(method), "m").score) == 0
     assert contextual_bm25(signals([(1, 1, 3, [])]), Bm25()).tolist() == [0.0]

@@ -27,6 +27,12 @@ def numbers(*values: int) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
+def frequency(cache: MaterialCache, places: NDArray[np.int64]) -> list[list[float]]:
+    """How often each placed unit holds each of the names."""
+    held = [dict(zip(where.tolist(), count.tolist(), strict=True)) for where, count in cache.holders(NAMES)]
+    return [[column.get(int(place), 0) for column in held] for place in places]
+
+
 def filled(rows: Sequence[Row], dimensions: int = DIMENSIONS) -> MaterialCache:
     cache = MaterialCache(dimensions)
     assert cache.missing(EPOCH, numbers(*(r[0] for r in rows)), numbers(*(r[1] for r in rows))) == [r[0] for r in rows]
@@ -40,7 +46,7 @@ def test_what_was_added_is_held_in_the_order_asked() -> None:
     assert cache.missing(EPOCH, numbers(5, 1, 2), numbers(1, 1, 1)) == []
     places = cache.places(numbers(5, 1, 2))
     assert [UUID(bytes=bytes(each)) for each in cache.ids[places]] == [UUID(rows[i][2]) for i in (2, 0, 1)]
-    assert cache.frequency(places, NAMES).tolist() == [[0, 0], [2, 0], [0, 1]]
+    assert frequency(cache, places) == [[0, 0], [2, 0], [0, 1]]
     similar = cache.similarity(places, EAST)
     assert np.isnan(similar[0])
     assert similar[1:].tolist() == [1, 0]
@@ -52,15 +58,28 @@ def test_a_new_version_takes_the_place_of_the_old() -> None:
     cache.add(EPOCH, [row(1, "menu", NORTH, version=2)])
     assert cache.missing(EPOCH, numbers(1, 2), numbers(2, 1)) == []
     places = cache.places(numbers(1, 2))
-    assert cache.frequency(places, NAMES).tolist() == [[0, 1], [1, 0]]
+    assert frequency(cache, places) == [[0, 1], [1, 0]]
     assert cache.similarity(places, EAST).tolist() == [0, 1]
+
+
+def test_many_terms_are_found_sorted_in_or_not() -> None:
+    """What comes late waits unsorted; either way a term's holders are all found, without those of old versions."""
+    rows = [row(each, f"hall w{each}{'' if each % 3 else ' menu'}", None) for each in range(1, 20_001)]
+    cache = filled(rows)
+    cache.add(EPOCH, [row(3, "tomato", None, version=2), row(20_001, "hall", None)])
+    hall, menu = (set(where.tolist()) for where, _ in cache.holders(list(terms("hall menu").counts)))
+    if hall < menu:
+        hall, menu = menu, hall
+    standing = cache.places(numbers(*range(1, 20_002)))
+    assert hall == {int(place) for number, place in enumerate(standing, 1) if number != 3}
+    assert menu == {int(place) for number, place in enumerate(standing[:20_000], 1) if number % 3 == 0 and number != 3}
 
 
 def test_a_removal_empties_it_for_a_number_may_be_given_out_again() -> None:
     cache = filled([row(1, "hall", EAST), row(2, "menu", EAST)])
     assert cache.missing(EPOCH + 1, numbers(2), numbers(1)) == [2]
     cache.add(EPOCH + 1, [row(2, "hall", NORTH)])
-    assert cache.frequency(cache.places(numbers(2)), NAMES).tolist() == [[1, 0]]
+    assert frequency(cache, cache.places(numbers(2))) == [[1, 0]]
 
 
 def test_what_was_read_before_a_removal_is_not_held() -> None:
@@ -104,7 +123,7 @@ def test_an_actor_is_named_by_any_of_the_names() -> None:
     ("changes", "now", "held"), [(1, "08:00", True), (2, "08:00", False), (1, "09:00", False), (1, "10:00", False)]
 )
 def test_a_scope_lasts_until_a_unit_changes_or_expires(changes: int, now: str, *, held: bool) -> None:
-    cache = ScopeCache()
+    cache: ScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = ScopeCache()
     rows = (numbers(1), numbers(1))
     cache.keep(("ana",), 1, "09:00", rows)
     assert cache.find(("ana",), changes, now) == (rows if held else None)
@@ -112,7 +131,7 @@ def test_a_scope_lasts_until_a_unit_changes_or_expires(changes: int, now: str, *
 
 
 def test_the_least_used_scope_is_forgotten() -> None:
-    cache = ScopeCache(size=2)
+    cache: ScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = ScopeCache(size=2)
     rows = (numbers(1), numbers(1))
     for name in ("ana", "ben"):
         cache.keep((name,), 1, None, rows)

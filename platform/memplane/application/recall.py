@@ -31,6 +31,7 @@ from memplane.domain.priors import Prior, explained, printed_weights, with_prior
 from memplane.domain.ranking import Scored, score
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.surroundings import Floats, Places
 from memplane.domain.text import first, normalise, terms, words
 
 MAX_TOP_K = 200
@@ -201,13 +202,14 @@ class RecallMemories:
     ) -> Mapping[UUID, Mapping[str, object]]:
         """The best units by their signals, each with the parts of its score; runs in a worker thread."""
         scored = score(candidates.signals, profile, self._embedder.model)
-        allowed = _above(scored, question.threshold, lexical=query.embedding is None)
-        eligible = np.flatnonzero(allowed)
-        if len(eligible) > limit:
-            eligible = eligible[np.argpartition(-scored.score[eligible], limit - 1)[:limit]]
+        eligible = _best(scored.score, limit)
+        if question.threshold is not None:
+            allowed = np.flatnonzero(_above(scored, question.threshold, lexical=query.embedding is None))
+            eligible = allowed[_best(scored.score[allowed], limit)]
+        matched = candidates.signals.matched(eligible)
         return {
-            candidates.ids[int(i)]: explained(scored, int(i), candidates.signals.frequency[i], query.terms.stems)
-            for i in eligible
+            candidates.ids[int(i)]: explained(scored, int(i), holds, query.terms.stems)
+            for i, holds in zip(eligible, matched, strict=True)
         }
 
     def _note(self, principal: Principal, scope: Scope, rendered: Rendered) -> None:
@@ -253,10 +255,15 @@ def _item(unit: Unit, prior: Prior, policy: Policy, question: Question) -> Item:
     return item_of(unit, category, prior.score, prior.parts, full=question.full)
 
 
-def _above(scored: Scored, threshold: float | None, *, lexical: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _best(scores: Floats, limit: int) -> Places:
+    """Where the highest scores stand, in no order."""
+    if len(scores) <= limit:
+        return np.arange(len(scores))
+    return np.argpartition(scores, len(scores) - limit)[-limit:]
+
+
+def _above(scored: Scored, threshold: float, *, lexical: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which units reach the threshold by their own similarity, or by the scaled text score without an embedding."""
-    if threshold is None:
-        return np.ones(len(scored.score), dtype=np.bool_)
     reached: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
         scored.lexical_scaled if lexical else scored.similarity
     ) >= threshold

@@ -29,9 +29,9 @@ class Prior:
         return cls(score, {"newest": score})
 
 
-def explained(scored: Scored, unit: int, frequency: NDArray[np.float32], stems: Mapping[int, str]) -> Parts:
-    """The parts of one unit's score, and which of the query's stems stand in it."""
-    matched = [stem for stem, count in zip(_by_hash(stems), frequency, strict=True) if count > 0]
+def explained(scored: Scored, unit: int, holds: NDArray[np.bool_], stems: Mapping[int, str]) -> Parts:
+    """The parts of one unit's score, and which of the query's stems, in the order of their hashes, stand in it."""
+    matched = [stem for stem, held in zip(_by_hash(stems), holds, strict=True) if held]
     return {
         "lexical": float(scored.lexical[unit]),
         "lexical_scaled": float(scored.lexical_scaled[unit]),

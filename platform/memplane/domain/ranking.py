@@ -3,16 +3,17 @@
 Arrays have one entry per unit (a memory or a turn) in scope unless said otherwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
+from memplane.domain.surroundings import Floats, Places, Surroundings
 
-Floats = NDArray[np.float64]
-NO_THREAD = 0
-"""Thread key of a unit that has no neighbours."""
+Posting = tuple[Places, Floats]
+"""The units that hold a term, each once, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +21,28 @@ class Signals:
     """What a database says of every unit in scope for one query.
 
     Attributes:
-        thread: 64-bit thread keys; ``NO_THREAD`` for units without neighbours.
-        seq: place in the thread.
-        length: terms in the unit.
-        frequency: shape (units, query terms), occurrences of each query term.
+        surroundings: the units, in thread order.
+        postings: one for each query term.
         similarity: cosine with the query, NaN where the unit has no embedding; ``None`` without a query embedding.
         actor: whether the query names the unit's actor.
     """
 
-    thread: NDArray[np.int64]
-    seq: NDArray[np.int32]
-    length: NDArray[np.int32]
-    frequency: NDArray[np.float32]
+    surroundings: Surroundings
+    postings: Sequence[Posting]
     similarity: NDArray[np.float32] | None
     actor: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.thread)
+        return len(self.surroundings)
+
+    def matched(self, units: Places) -> NDArray[np.bool_]:
+        """Which query terms stand in which of some units: shape (units, terms)."""
+        found = np.zeros((len(units), len(self.postings)), dtype=np.bool_)
+        for column, (places, _) in enumerate(self.postings):
+            holds = np.zeros(len(self), dtype=np.bool_)
+            holds[places] = True
+            found[:, column] = holds[units]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +66,6 @@ class Scored:
     actor: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class _Neighbours:
-    """Who stands next to whom: groups of (units, neighbours, weights) in which a unit stands at most once."""
-
-    groups: tuple[tuple[NDArray[np.intp], NDArray[np.intp], Floats], ...]
-
-    def spread(self, values: Floats) -> Floats:
-        """Each unit's value plus the weighted values of its neighbours; ``values`` has shape (units, …)."""
-        total = values.astype(np.float64, copy=True)
-        for unit, other, weight in self.groups:
-            total[unit] += (weight if values.ndim == 1 else weight[:, None]) * values[other]
-        return total
-
-
 def score(signals: Signals, profile: RankingProfile, model: str) -> Scored:
     """Score every unit by a profile.
 
@@ -82,13 +74,13 @@ def score(signals: Signals, profile: RankingProfile, model: str) -> Scored:
         profile: from the policy.
         model: the embedding model's name, which chooses the weights.
     """
-    neighbours = _neighbours(signals, profile.bm25)
-    lexical = contextual_bm25(signals, profile.bm25, neighbours)
+    lexical = contextual_bm25(signals, profile.bm25)
     best = float(lexical.max(initial=0.0))
     scaled = lexical / best if best > 0 else lexical
     similarity = np.zeros(len(signals)) if signals.similarity is None else np.nan_to_num(signals.similarity, nan=0.0)
     similarity = similarity.astype(np.float64)
-    context = neighbours.spread(similarity) / neighbours.spread(np.ones(len(signals)))
+    near = signals.surroundings
+    context = near.spread(similarity, profile.bm25) / near.shares(profile.bm25)
     actor = signals.actor.astype(np.float64)
     parts = Scored(np.zeros(0), lexical, scaled, similarity, context, actor)
     return Scored(_fused(parts, profile, model), lexical, scaled, similarity, context, actor)
@@ -134,38 +126,21 @@ def reciprocal_rank(signals: tuple[Floats, ...], k: int) -> Floats:
     return total
 
 
-def contextual_bm25(signals: Signals, parameters: Bm25, neighbours: "_Neighbours | None" = None) -> Floats:
+def contextual_bm25(signals: Signals, parameters: Bm25) -> Floats:
     """Okapi BM25 in which a unit also carries its neighbours' words, with falling weights.
 
     Rarity counts the units of this scope that hold a term themselves: idf = ln(1 + (N - df + 0.5)/(df + 0.5)).
     """
-    if not len(signals) or not signals.frequency.shape[1]:
-        return np.zeros(len(signals))
-    near = neighbours or _neighbours(signals, parameters)
-    frequency = near.spread(signals.frequency.astype(np.float64))
-    length = near.spread(signals.length.astype(np.float64))
-    found = (signals.frequency > 0).sum(axis=0)
+    held = [posting for posting in signals.postings if len(posting[0])]
+    total = np.zeros(len(signals))
+    if not held:
+        return total
+    units, counts = (np.concatenate(column) for column in zip(*held, strict=True))
+    found = np.array([len(places) for places, _ in held])
+    rows = np.repeat(np.arange(len(held)), found)
+    frequency = signals.surroundings.spread_few(len(held), (rows, units), counts, parameters)
+    norm = signals.surroundings.norm(parameters) + 1e-9
     idf = np.log(1 + (len(signals) - found + 0.5) / (found + 0.5))
-    mean = length.mean() or 1.0
-    norm = parameters.k1 * (1 - parameters.b + parameters.b * length / mean)
-    saturated = frequency * (parameters.k1 + 1) / (frequency + norm[:, None] + 1e-9)
-    result: Floats = saturated @ idf
-    return result
-
-
-def _neighbours(signals: Signals, parameters: Bm25) -> _Neighbours:
-    """Neighbours stand in the same thread, ``seq`` apart by as much as there are weights."""
-    (threaded,) = np.nonzero(signals.thread != NO_THREAD)
-    order = threaded[np.lexsort((signals.seq[threaded], signals.thread[threaded]))]
-    thread, seq = signals.thread[order], signals.seq[order].astype(np.int64)
-    groups = []
-    for step in range(1, max(len(parameters.before), len(parameters.after)) + 1):
-        gap = np.where(thread[step:] == thread[:-step], seq[step:] - seq[:-step], 0)
-        for weights, later_takes in ((parameters.before, True), (parameters.after, False)):
-            by_gap = np.array([0.0, *weights, 0.0])
-            weight = by_gap[np.clip(gap, 0, len(by_gap) - 1)]
-            (place,) = np.nonzero(weight)
-            later, earlier = order[place + step], order[place]
-            unit, other = (later, earlier) if later_takes else (earlier, later)
-            groups.append((unit, other, weight[place]))
-    return _Neighbours(tuple(groups))
+    for weight, row in zip(idf * (parameters.k1 + 1), frequency, strict=True):
+        total += weight * (row / (row + norm))  # one term after the other: equal units get equal sums
+    return total

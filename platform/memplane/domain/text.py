@@ -11,7 +11,7 @@ import Stemmer
 
 from memplane.domain.errors import InvalidText
 
-_KEPT_CONTROLS = frozenset("\n\t")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # category Cc, but for line breaks and tabs
 _SPACES = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
@@ -53,8 +53,7 @@ def normalise(text: str, field: str = "text") -> str:
     except UnicodeEncodeError as error:
         raise InvalidText(f"{field}: holds a lone surrogate at position {error.start}", field=field) from None
     composed = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
-    kept = "".join(c for c in composed if c in _KEPT_CONTROLS or unicodedata.category(c) != "Cc")
-    lines = (line.strip() for line in _SPACES.sub(" ", kept).split("\n"))
+    lines = (line.strip() for line in _SPACES.sub(" ", _CONTROLS.sub("", composed)).split("\n"))
     clean = _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
     if not any(not c.isspace() and unicodedata.category(c) not in ("Cf", "Zl", "Zp") for c in clean):
         raise InvalidText(f"{field}: is empty", field=field)

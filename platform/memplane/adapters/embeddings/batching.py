@@ -19,10 +19,12 @@ class Encoder(Protocol):
     Attributes:
         model: its name.
         dimensions: length of a vector.
+        instant_chars: texts of so many characters together are encoded sooner than another thread would begin to.
     """
 
     model: str
     dimensions: int
+    instant_chars: int
 
     def encode(self, texts: Sequence[str]) -> list[Vector | None]:
         """One unit vector for each text, or ``None``."""
@@ -46,7 +48,9 @@ class BatchingEmbedder:
         wanted = dict.fromkeys(texts)
         known = {text: self._cache[text] for text in wanted if text in self._cache}
         missing = [text for text in wanted if text not in known]
-        if missing:
+        if missing and sum(map(len, missing)) <= self._encoder.instant_chars:
+            known |= dict(zip(missing, self._encoder.encode(missing), strict=True))
+        elif missing:
             future: asyncio.Future[list[Vector | None]] = asyncio.get_running_loop().create_future()
             self._waiting.append((missing, future))
             if self._running is None or self._running.done():

@@ -25,6 +25,7 @@ class WordLlama:
 
     model = "wordllama-256"
     dimensions = DIMENSIONS
+    instant_chars = 1_000
 
     def __init__(self) -> None:
         folder = _package_folder()

@@ -4,16 +4,18 @@ Every statement runs inside a transaction that has set the tenant for row-level 
 predicate besides. Named parameters are psycopg's.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 import numpy as np
 from pgvector import HalfVector
 from psycopg import AsyncConnection
-from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg.rows import AsyncRowFactory, DictRow, dict_row, tuple_row
 from psycopg.sql import SQL
 
-from memplane.adapters.sql.packing import PackedIds, frequency
+from memplane.adapters.sql.packing import PackedIds, postings
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import memories_in, turns_in
@@ -21,6 +23,9 @@ from memplane.adapters.sql.statements import Statement
 from memplane.application.ports import Candidates, Query
 from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
+from memplane.domain.surroundings import Surroundings, in_thread_order
+
+T = TypeVar("T")
 
 
 class PostgresSyntax:
@@ -110,32 +115,38 @@ class PostgresReader(SqlReader):
             await cursor.execute(SQL(statement.sql), statement.values)
             return list(await cursor.fetchall())
 
+    async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of several statements, sent together and then waited for."""
+        return await self._all(asked, dict_row)
+
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
-        packed: list[bytes] = []
-        terms: list[bytes] = []
+        found = await self._all(scan_statements(scope, query), tuple_row)
+        units = b"".join(rows[0][0] or b"" for rows in found)
+        terms = b"".join(rows[0][1] or b"" for rows in found)
+        return await asyncio.to_thread(unpack, units, terms, query)
+
+    async def _all(self, asked: Sequence[Statement], rows: AsyncRowFactory[T]) -> list[list[T]]:
         async with AsyncExitStack() as open_cursors:
             cursors = []
-            for statement in scan_statements(scope, query):  # sent together, then waited for
-                cursor = await open_cursors.enter_async_context(
-                    self._connection.cursor(row_factory=tuple_row, binary=True)
-                )
+            for statement in asked:
+                cursor = await open_cursors.enter_async_context(self._connection.cursor(row_factory=rows, binary=True))
                 cursors.append(await cursor.execute(SQL(statement.sql), statement.values))
-            for cursor in cursors:
-                units, unit_terms = await cursor.fetchone() or (None, None)
-                packed.append(units or b"")
-                terms.append(unit_terms or b"")
-        return unpack(b"".join(packed), b"".join(terms), query)
+            return [list(await cursor.fetchall()) for cursor in cursors]
 
 
 def unpack(units: bytes, terms: bytes, query: Query) -> Candidates:
     """Packed units and their terms as ids and signals."""
-    rows = np.frombuffer(units, dtype=_UNIT)
+    read = np.frombuffer(units, dtype=_UNIT)
+    order = in_thread_order(read["thread"].astype(np.int64), read["seq"].astype(np.int32))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows = read[order]
     signals = Signals(
-        thread=rows["thread"].astype(np.int64),
-        seq=rows["seq"].astype(np.int32),
-        length=rows["length"].astype(np.int32),
-        frequency=frequency(rows["terms"], terms, list(query.terms.counts)),
+        surroundings=Surroundings(
+            rows["thread"].astype(np.int64), rows["seq"].astype(np.int32), rows["length"].astype(np.int32)
+        ),
+        postings=postings(read["terms"], terms, list(query.terms.counts), place),
         similarity=None if query.embedding is None else rows["sim"].astype(np.float32),
         actor=rows["actor"].astype(bool),
     )

@@ -1,4 +1,4 @@
-"""Signals from rows: packed terms counted for the terms of a query."""
+"""Signals from rows: packed terms looked through for the terms of a query."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -7,26 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.adapters.sql.rows import TERM
+from memplane.domain.ranking import Posting
+from memplane.domain.surroundings import Places
 
 
-def frequency(sizes: NDArray[np.int32], terms: bytes, wanted: list[int]) -> NDArray[np.float32]:
-    """How often each unit holds each wanted term: shape (units, wanted).
+def postings(sizes: NDArray[np.int32], terms: bytes, wanted: Sequence[int], place: Places) -> list[Posting]:
+    """Where each wanted term stands, and how often.
 
     Args:
         sizes: distinct terms of each unit.
         terms: the units' packed terms, one after another.
         wanted: term hashes, ascending.
+        place: where each unit stands in the answer.
     """
-    counted = np.zeros((len(sizes), len(wanted)), dtype=np.float32)
     held = np.frombuffer(terms, dtype=TERM)
-    if not wanted or not len(held):
-        return counted
+    if not len(wanted) or not len(held):
+        return [(np.zeros(0, dtype=np.intp), np.zeros(0)) for _ in wanted]
     column = np.asarray(wanted, dtype=np.uint32)
-    place = np.searchsorted(column, held["term"]).clip(max=len(column) - 1)
-    (hits,) = np.nonzero(column[place] == held["term"])
-    owner = np.searchsorted(np.cumsum(sizes), hits, side="right")
-    counted[owner, place[hits]] = held["count"][hits]
-    return counted
+    nearest = np.searchsorted(column, held["term"]).clip(max=len(column) - 1)
+    (hits,) = np.nonzero(column[nearest] == held["term"])
+    owner = place[np.searchsorted(np.cumsum(sizes), hits, side="right")]
+    count, found = held["count"][hits].astype(np.float64), nearest[hits]
+    return [(owner[found == each], count[found == each]) for each in range(len(column))]
 
 
 class PackedIds(Sequence[UUID]):

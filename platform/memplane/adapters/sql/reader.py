@@ -29,6 +29,10 @@ class SqlReader(ABC):
         """The rows of a statement, by column name, as Python values."""
 
     @abstractmethod
+    async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of several statements, in one exchange with the database."""
+
+    @abstractmethod
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
 
@@ -38,14 +42,11 @@ class SqlReader(ABC):
 
     async def units(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Unit]:
         """The memories and turns with these ids that are in scope."""
-        found: dict[UUID, Unit] = {}
-        for row in await self.rows(statements.memories_by_id(scope, self.syntax, ids)):
-            found[row["id"]] = memory_of(row)
         spoken = statements.turns_by_id(scope, self.syntax, ids)
-        if spoken is not None and len(found) < len(ids):
-            for row in await self.rows(spoken):
-                found[row["id"]] = turn_of(row)
-        return found
+        known = statements.memories_by_id(scope, self.syntax, ids)
+        memories, *turns = await self.rows_of_all([known] if spoken is None else [known, spoken])
+        found: dict[UUID, Unit] = {row["id"]: memory_of(row) for row in memories}
+        return found | {row["id"]: turn_of(row) for part in turns for row in part}
 
     async def memories(self, scope: Scope, *, before: UUID | None, limit: int) -> list[Memory]:
         """Memories in scope, newest first, those older than ``before``."""

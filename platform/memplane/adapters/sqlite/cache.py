@@ -6,24 +6,28 @@ under a name never changes: a changed text raises the row's version. ``rowid`` c
 removed, so a removal (told by the ``search_epoch`` table, which triggers keep) empties the cache.
 """
 
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memplane.adapters.sql.rows import TERM
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 """rowid, version, id, thread key, seq, term length, actor, packed terms, embedding."""
-Fetch = Callable[[list[int]], Sequence[Row]]
+Numbers = NDArray[np.int64]
+_TAIL = 32_768
+"""Terms that may wait to be sorted in: looking through so many costs 8 µs a term."""
 
 
 class MaterialCache:
-    """The search material of one table, column by column; safe to use from several threads.
+    """The search material of one table, column by column; for one thread at a time.
+
+    A unit's place never changes and is never given to another one, until a removal empties the cache.
 
     Attributes:
         ids: 16 bytes each.
@@ -35,7 +39,6 @@ class MaterialCache:
     """
 
     def __init__(self, dimensions: int) -> None:
-        self.lock = threading.Lock()
         self.dimensions = dimensions
         self._clear(epoch=-1)
 
@@ -43,6 +46,11 @@ class MaterialCache:
     def epoch(self) -> int:
         """The removal epoch of what is held."""
         return self._epoch
+
+    @property
+    def count(self) -> int:
+        """How many places are taken."""
+        return self._count
 
     def _clear(self, epoch: int) -> None:
         self._epoch = epoch
@@ -57,13 +65,10 @@ class MaterialCache:
         self.embedded = np.zeros(0, dtype=np.bool_)
         self._actor = np.zeros(0, dtype=np.int64)
         self._actors: dict[str, int] = {"": 0}
-        self._term = np.zeros(0, dtype=np.uint32)
-        self._term_count = np.zeros(0, dtype=np.uint8)
-        self._term_owner = np.zeros(0, dtype=np.int64)
-        self._terms = 0
+        self._terms = _Postings()
 
-    def missing(self, epoch: int, rowids: NDArray[np.int64], versions: NDArray[np.int64]) -> list[int]:
-        """The rows whose material is not held, as of a removal epoch; call with the lock held."""
+    def missing(self, epoch: int, rowids: Numbers, versions: Numbers) -> list[int]:
+        """The rows whose material is not held, as of a removal epoch."""
         if epoch > self._epoch:
             self._clear(epoch)
         if not len(rowids):
@@ -75,40 +80,27 @@ class MaterialCache:
         return [int(rowid) for rowid in rowids[~known]]
 
     def add(self, epoch: int, rows: Sequence[Row]) -> None:
-        """Hold the material of rows, in place of other versions, unless rows were removed meanwhile; with the lock."""
+        """Hold the material of rows, in place of other versions, unless rows were removed meanwhile."""
         if not rows or epoch != self._epoch:
             return
-        start = self._count
-        self._grow(start + len(rows))
-        old = self._place[np.array([row[0] for row in rows], dtype=np.int64)]
-        stale = old[old >= 0]
-        if len(stale):
-            self._term_owner[: self._terms][np.isin(self._term_owner[: self._terms], stale)] = -1
-        owners, packed = [], []
-        for position, row in enumerate(rows, start):
-            rowid, version, identity, thread, seq, length, actor, terms, embedding = row
-            self._place[rowid] = position
-            self._version[position] = version
-            self.ids[position] = np.void(UUID(identity).bytes)
-            self.thread[position], self.seq[position], self.length[position] = thread, seq, length
-            self._actor[position] = self._actors.setdefault((actor or "").lower(), len(self._actors))
-            if embedding is not None:
-                self.embedding[position] = np.frombuffer(embedding, "<f2")
-                self.embedded[position] = True
-            owners.append(np.full(len(terms) // TERM.itemsize, position, dtype=np.int64))
-            packed.append(terms)
-        self._count = start + len(rows)
-        self._add_terms(np.frombuffer(b"".join(packed), dtype=TERM), np.concatenate(owners))
-
-    def _add_terms(self, terms: NDArray[np.void], owners: NDArray[np.int64]) -> None:
-        end = self._terms + len(terms)
-        self._term = _room(self._term, end)
-        self._term_count = _room(self._term_count, end)
-        self._term_owner = _room(self._term_owner, end, fill=-1)
-        self._term[self._terms : end] = terms["term"]
-        self._term_count[self._terms : end] = terms["count"]
-        self._term_owner[self._terms : end] = owners
-        self._terms = end
+        rowid, version, identity, thread, seq, length, actor, terms, embedding = zip(*rows, strict=True)
+        start, end = self._count, self._count + len(rows)
+        self._grow(end)
+        rowids = np.array(rowid, dtype=np.int64)
+        self._place = _room(self._place, int(rowids.max()) + 1, fill=-1)
+        self._terms.forget(self._place[rowids])
+        self._place[rowids] = np.arange(start, end)
+        self._version[start:end] = version
+        self.ids[start:end] = np.frombuffer(bytes.fromhex("".join(identity)), dtype="V16")
+        self.thread[start:end], self.seq[start:end], self.length[start:end] = thread, seq, length
+        self._actor[start:end] = [self._actors.setdefault((name or "").lower(), len(self._actors)) for name in actor]
+        has = np.array([vector is not None for vector in embedding], dtype=np.bool_)
+        vectors = np.frombuffer(b"".join(vector for vector in embedding if vector is not None), "<f2")
+        self.embedding[start:end][has] = vectors.reshape(-1, self.dimensions)
+        self.embedded[start:end] = has
+        self._count = end
+        sizes = [len(packed) // TERM.itemsize for packed in terms]
+        self._terms.add(np.frombuffer(b"".join(terms), dtype=TERM), np.repeat(np.arange(start, end), sizes))
 
     def _grow(self, size: int) -> None:
         self._version = _room(self._version, size)
@@ -120,20 +112,15 @@ class MaterialCache:
         self.embedded = _room(self.embedded, size)
         self._actor = _room(self._actor, size)
 
-    def places(self, rowids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of held rows."""
+    def places(self, rowids: Numbers) -> Numbers:
+        """Places of held rows."""
         return self._place[rowids]
 
-    def frequency(self, places: NDArray[np.int64], wanted: Sequence[int]) -> NDArray[np.float32]:
-        """How often each placed unit holds each wanted term: shape (places, wanted)."""
-        counted = np.zeros((self._count + 1, len(wanted)), dtype=np.float32)  # the last row collects what is stale
-        held = self._term[: self._terms]
-        for column, term in enumerate(wanted):
-            (hits,) = np.nonzero(held == np.uint32(term))
-            counted[self._term_owner[hits], column] = self._term_count[hits]
-        return counted[places]
+    def holders(self, terms: Sequence[int]) -> list[tuple[Numbers, NDArray[np.float64]]]:
+        """For each term, places of the units that hold it, and how often."""
+        return self._terms.of(np.asarray(terms, dtype=np.uint32))
 
-    def similarity(self, places: NDArray[np.int64], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    def similarity(self, places: Numbers, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of each placed unit with a unit vector; NaN where a unit has none.
 
         The query is as precise as what it is compared with, as on PostgreSQL. Each product is summed in the same order,
@@ -148,11 +135,54 @@ class MaterialCache:
         result: NDArray[np.float32] = products
         return result
 
-    def actor_named(self, places: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.bool_]:
+    def actor_named(self, places: Numbers, words: Sequence[str]) -> NDArray[np.bool_]:
         """Whether a word of the query is one of the actor's names."""
         asked = set(words)
         named = np.array([not asked.isdisjoint(name.split()) for name in self._actors], dtype=np.bool_)
         return named[self._actor[places]]
+
+
+class _Postings:
+    """Which places hold which terms: sorted by term, and a short tail of what came since."""
+
+    def __init__(self) -> None:
+        self._sorted = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
+        self._tail = self._sorted
+
+    def add(self, terms: NDArray[np.void], places: Numbers) -> None:
+        """Terms with the place of each."""
+        self._tail = tuple(map(np.concatenate, zip(self._tail, _table(terms, places), strict=True)))
+        if len(self._tail[0]) > max(_TAIL, len(self._sorted[0]) // 16):
+            joined = tuple(map(np.concatenate, zip(self._sorted, self._tail, strict=True)))
+            held = np.flatnonzero(joined[2] >= 0)
+            order = held[np.argsort(joined[0][held], kind="stable")]
+            self._sorted = tuple(column[order] for column in joined)
+            self._tail = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
+
+    def forget(self, places: Numbers) -> None:
+        """What stood at these places does so no more; negative ones are none."""
+        stale = places[places >= 0]
+        if len(stale):
+            for _, _, owner in (self._sorted, self._tail):
+                owner[np.isin(owner, stale)] = -1
+
+    def of(self, wanted: NDArray[np.uint32]) -> list[tuple[Numbers, NDArray[np.float64]]]:
+        """For each term, the places that hold it, each once, and how often."""
+        terms, counts, owners = self._sorted
+        starts, ends = np.searchsorted(terms, wanted), np.searchsorted(terms, wanted, side="right")
+        found = []
+        for term, start, end in zip(wanted, starts, ends, strict=True):
+            place, count = owners[start:end], counts[start:end]
+            (late,) = np.nonzero(self._tail[0] == term)
+            if len(late):
+                place = np.concatenate([place, self._tail[2][late]])
+                count = np.concatenate([count, self._tail[1][late]])
+            found.append((place[place >= 0], count[place >= 0].astype(np.float64)))
+        return found
+
+
+def _table(terms: NDArray[np.void], places: Numbers) -> tuple[NDArray[Any], ...]:
+    return terms["term"].copy(), terms["count"].copy(), places.astype(np.int64)
 
 
 def _room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
@@ -165,27 +195,33 @@ def _room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
 
 
 ScopeKey = tuple[object, ...]
-Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-class ScopeCache:
-    """Which rows were in scope, for as long as no unit was written and none of them expired."""
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    changes: int
+    expiry: str | None
+    value: T
+
+
+class ScopeCache(Generic[T]):
+    """What is known of scopes, for as long as no unit was written and none of theirs expired."""
 
     def __init__(self, size: int = 64) -> None:
         self._size = size
-        self._kept: OrderedDict[ScopeKey, tuple[int, str | None, Rows]] = OrderedDict()
+        self._kept: OrderedDict[ScopeKey, _Kept[T]] = OrderedDict()
 
-    def find(self, key: ScopeKey, changes: int, now: str) -> Rows | None:
-        """The rows, when they are those of this state of the file and of this moment."""
+    def find(self, key: ScopeKey, changes: int, now: str) -> T | None:
+        """What was kept, when it is of this state of the file and of this moment."""
         entry = self._kept.get(key)
-        if entry is None or entry[0] != changes or (entry[1] is not None and entry[1] <= now):
+        if entry is None or entry.changes != changes or (entry.expiry is not None and entry.expiry <= now):
             return None
         self._kept.move_to_end(key)
-        return entry[2]
+        return entry.value
 
-    def keep(self, key: ScopeKey, changes: int, expiry: str | None, rows: Rows) -> None:
-        """Remember rows; the least used scope is forgotten beyond the size."""
-        self._kept[key] = (changes, expiry, rows)
+    def keep(self, key: ScopeKey, changes: int, expiry: str | None, value: T) -> None:
+        """Remember a scope; the least used one is forgotten beyond the size."""
+        self._kept[key] = _Kept(changes, expiry, value)
         self._kept.move_to_end(key)
         while len(self._kept) > self._size:
             self._kept.popitem(last=False)

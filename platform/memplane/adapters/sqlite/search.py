@@ -1,30 +1,28 @@
 """How SQLite finds candidates, and how its rows are fetched."""
 
-import asyncio
 import json
+import sqlite3
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import aiosqlite
 import numpy as np
-from numpy.typing import NDArray
 
 from memplane.adapters.sql.packing import PackedIds
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.adapters.sql.statements import Statement
-from memplane.adapters.sqlite.cache import MaterialCache, ScopeCache
-from memplane.adapters.sqlite.cache import Row as CacheRow
-from memplane.adapters.sqlite.values import SqliteSyntax, row_of
+from memplane.adapters.sqlite.cache import MaterialCache, Numbers, ScopeCache, ScopeKey
+from memplane.adapters.sqlite.engine import Snapshot
+from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from memplane.application.ports import Candidates, Query
-from memplane.domain.errors import StorageError
-from memplane.domain.ranking import Signals
+from memplane.domain.ranking import Posting, Signals
 from memplane.domain.scope import Scope
+from memplane.domain.surroundings import Surroundings, in_thread_order
 
 SYNTAX = SqliteSyntax()
 _FETCHED = 5_000
-_ATTEMPTS = 4
 
 # The rows in scope, by number alone. Served by ix_memories_scope and ix_turns_scope without touching the rows.
 _SCOPE = "SELECT group_concat(u.rowid), {versions}, {expiry} FROM {table} u WHERE {scope}"
@@ -52,17 +50,84 @@ _TURNS = _Source("turns", "0", "NULL", "NULL", "u.thread_key", "u.seq")  # a tur
 
 
 @dataclass(frozen=True, slots=True)
+class _InScope:
+    """The units of one table that are in scope, in thread order.
+
+    Attributes:
+        cache: holds their material.
+        places: where the cache holds them; right for as long as no row is removed.
+        expiry: when the first of them expires.
+    """
+
+    cache: MaterialCache
+    places: Numbers
+    expiry: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Every unit in scope: the memories, then the turns.
+
+    Attributes:
+        parts: by table.
+        stands: for each place of a part's cache, where the unit stands among all; -1 for one that is not in scope.
+        ids: of the units.
+        surroundings: who stands next to whom.
+    """
+
+    parts: Sequence[_InScope]
+    stands: Sequence[Numbers]
+    ids: PackedIds
+    surroundings: Surroundings
+
+    @classmethod
+    def of(cls, parts: Sequence[_InScope]) -> "_Units":
+        """All units of some tables."""
+        stands, start = [], 0
+        for part in parts:
+            places = np.full(part.cache.count, -1, dtype=np.int64)
+            places[part.places] = np.arange(start, start + len(part.places))
+            stands.append(places)
+            start += len(part.places)
+        thread, seq, length, ids = (
+            np.concatenate([getattr(part.cache, column)[part.places] for part in parts])
+            for column in ("thread", "seq", "length", "ids")
+        )
+        return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length))
+
+    def postings(self, terms: Sequence[int]) -> list[Posting]:
+        """For each term, the units that hold it, and how often."""
+        found: list[Posting] = []
+        for held in zip(*(part.cache.holders(terms) for part in self.parts), strict=True):
+            places, counts = [], []
+            for stands, (place, count) in zip(self.stands, held, strict=True):
+                early = place < len(stands)  # what was added since the scope was found is not in it
+                unit = stands[place[early]]
+                places.append(unit[unit >= 0])
+                counts.append(count[early][unit >= 0])
+            found.append((np.concatenate(places), np.concatenate(counts)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class SearchCaches:
-    """The material of both tables of units, and which rows were in scope."""
+    """The material of both tables of units, and what is known of scopes."""
 
     memories: MaterialCache
     turns: MaterialCache
-    scopes: ScopeCache
+    scopes: ScopeCache[_Units]
+    lock: threading.Lock
 
     @classmethod
     def empty(cls, dimensions: int) -> "SearchCaches":
         """Caches that hold nothing yet."""
-        return cls(MaterialCache(dimensions), MaterialCache(dimensions), ScopeCache())
+        return cls(MaterialCache(dimensions), MaterialCache(dimensions), ScopeCache(), threading.Lock())
+
+
+def fetched(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
+    """The rows of a statement."""
+    cursor = connection.execute(statement.sql, SYNTAX.bound(statement.values))
+    return list(rows_of(tuple(column[0] for column in cursor.description), cursor))
 
 
 class SqliteReader(SqlReader):
@@ -70,115 +135,107 @@ class SqliteReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, connection: aiosqlite.Connection, caches: SearchCaches) -> None:
-        self._connection = connection
+    def __init__(self, snapshot: Snapshot, caches: SearchCaches) -> None:
+        self._snapshot = snapshot
         self._caches = caches
 
     async def rows(self, statement: Statement) -> list[Row]:
         """The rows of a statement."""
-        async with self._connection.execute(statement.sql, SYNTAX.bound(statement.values)) as cursor:
-            names = [column[0] for column in cursor.description]
-            return [row_of(names, row) for row in await cursor.fetchall()]
+        return await self._snapshot.run(lambda connection: fetched(connection, statement))
+
+    async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of several statements, read in one go."""
+        return await self._snapshot.run(lambda connection: [fetched(connection, statement) for statement in asked])
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
-        sources = (
-            (_MEMORIES, memories_in(scope, SYNTAX, "u"), self._caches.memories),
-            (_TURNS, turns_in(scope, SYNTAX, "u"), self._caches.turns),
-        )
-        found = [
-            await self._signals(source, allowed, cache, query)
-            for source, allowed, cache in sources
-            if allowed is not None
-        ]
-        return _joined(found)
+        return await self._snapshot.run(lambda connection: _candidates(connection, self._caches, scope, query))
 
-    async def _signals(
-        self, source: _Source, allowed: Predicate, cache: MaterialCache, query: Query
-    ) -> tuple[NDArray[np.void], Signals]:
-        ((epoch, changes),) = await self._connection.execute_fetchall(_EPOCH)
-        rowids, current = await self._in_scope(source, allowed, changes)
-        for attempt in range(_ATTEMPTS):
-            # a reader of an older snapshot than the cache, or one that always loses the race, reads for itself alone
-            if epoch < cache.epoch or attempt == _ATTEMPTS - 1:
-                cache = MaterialCache(cache.dimensions)
-            with cache.lock:
-                missing = cache.missing(epoch, rowids, current)
-            await self._load(source, cache, epoch, missing)
-            measured = await asyncio.to_thread(_measured, cache, epoch, (rowids, current), query)
-            if measured is not None:
-                return measured
-        raise StorageError("the search cache could not be brought up to date")
 
-    async def _in_scope(
-        self, source: _Source, allowed: Predicate, changes: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Row numbers and versions of the rows in scope, remembered until a unit changes or expires.
+def _candidates(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope, query: Query) -> Candidates:
+    """Find the units in scope and measure them; one thread at a time, for they would load the same."""
+    with caches.lock:
+        units = _units(connection, caches, scope)
+        return Candidates(units.ids, _measured(units, query))
 
-        Who is mentioned changes without a change of the unit, so a scope that asks for an entity is not remembered.
-        """
+
+def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -> _Units:
+    """The units in scope, remembered until a unit changes or expires.
+
+    Who is mentioned changes without a change of the unit, so a scope that asks for an entity is not remembered.
+    """
+    epoch, changes = connection.execute(_EPOCH).fetchone()
+    if epoch < max(caches.memories.epoch, caches.turns.epoch):
+        caches = SearchCaches.empty(caches.memories.dimensions)  # an old snapshot: read for itself alone
+    sources = (
+        (_MEMORIES, memories_in(scope, SYNTAX, "u"), caches.memories),
+        (_TURNS, turns_in(scope, SYNTAX, "u"), caches.turns),
+    )
+    wanted = [(source, allowed, cache) for source, allowed, cache in sources if allowed is not None]
+    key = _key([allowed for _, allowed, _ in wanted])
+    lasting = scope.filters.entity is None
+    kept = caches.scopes.find(key, changes, _time(scope)) if lasting else None
+    if kept is not None:
+        return kept
+    parts = [_in_scope(connection, source, allowed, cache, epoch) for source, allowed, cache in wanted]
+    units = _Units.of(parts)
+    if lasting:
+        expiries = [part.expiry for part in parts if part.expiry is not None]
+        caches.scopes.keep(key, changes, min(expiries, default=None), units)
+    return units
+
+
+def _key(asked: Sequence[Predicate]) -> ScopeKey:
+    """What makes two scopes the same, whenever they are asked for."""
+    parts: list[object] = []
+    for allowed in asked:
         values = SYNTAX.bound(allowed.values)
-        key = (source.table, allowed.sql, tuple((name, values[name]) for name in values if name != "now"))
-        now = str(values.get("now", ""))
-        lasting = "f_entity" not in values
-        kept = self._caches.scopes.find(key, changes, now) if lasting else None
-        if kept is not None:
-            return kept
-        sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
-        ((rows, versions, expiry),) = await self._connection.execute_fetchall(sql, values)
-        rowids = _numbers(rows)
-        found = (rowids, _numbers(versions) if versions else np.zeros_like(rowids))
-        if lasting:
-            self._caches.scopes.keep(key, changes, expiry, found)
-        return found
-
-    async def _load(self, source: _Source, cache: MaterialCache, epoch: int, missing: list[int]) -> None:
-        columns = {"table": source.table, "version": source.version, "thread": source.thread, "seq": source.seq}
-        for start in range(0, len(missing), _FETCHED):
-            part = {"rowids": json.dumps(missing[start : start + _FETCHED])}
-            rows = await self._connection.execute_fetchall(_MATERIAL.format(**columns), part)
-            await asyncio.to_thread(_hold, cache, epoch, [tuple(row) for row in rows])
+        parts += [allowed.sql, *((name, values[name]) for name in values if name != "now")]
+    return tuple(parts)
 
 
-def _hold(cache: MaterialCache, epoch: int, rows: Sequence[CacheRow]) -> None:
-    with cache.lock:
-        cache.add(epoch, rows)
+def _time(scope: Scope) -> str:
+    return str(SYNTAX.bound({"now": scope.now})["now"])
 
 
-def _measured(
-    cache: MaterialCache, epoch: int, rows: tuple[NDArray[np.int64], NDArray[np.int64]], query: Query
-) -> tuple[NDArray[np.void], Signals] | None:
-    """The signals of rows, or ``None`` when another reader took them out of the cache; runs in a worker thread."""
-    with cache.lock:
-        if epoch < cache.epoch or cache.missing(epoch, *rows):
-            return None
-        places = cache.places(rows[0])
-        signals = Signals(
-            thread=cache.thread[places],
-            seq=cache.seq[places],
-            length=cache.length[places],
-            frequency=cache.frequency(places, list(query.terms.counts)),
-            similarity=None if query.embedding is None else cache.similarity(places, query.embedding),
-            actor=cache.actor_named(places, query.words),
-        )
-        return cache.ids[places], signals
+def _in_scope(
+    connection: sqlite3.Connection, source: _Source, allowed: Predicate, cache: MaterialCache, epoch: int
+) -> _InScope:
+    """The rows of one table that are in scope, with their material in the cache."""
+    sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
+    rows, versions, expiry = connection.execute(sql, SYNTAX.bound(allowed.values)).fetchone()
+    rowids = _numbers(rows)
+    current = _numbers(versions) if versions else np.zeros_like(rowids)
+    _load(connection, source, cache, epoch, cache.missing(epoch, rowids, current))
+    places = cache.places(rowids)
+    places = places[in_thread_order(cache.thread[places], cache.seq[places])]
+    return _InScope(cache, places, expiry)
 
 
-def _numbers(joined: str | None) -> NDArray[np.int64]:
+def _load(
+    connection: sqlite3.Connection, source: _Source, cache: MaterialCache, epoch: int, missing: Sequence[int]
+) -> None:
+    """Read what the cache does not hold yet."""
+    columns = {"table": source.table, "version": source.version, "thread": source.thread, "seq": source.seq}
+    for start in range(0, len(missing), _FETCHED):
+        part = {"rowids": json.dumps(missing[start : start + _FETCHED])}
+        cache.add(epoch, connection.execute(_MATERIAL.format(**columns), part).fetchall())
+
+
+def _measured(units: _Units, query: Query) -> Signals:
+    """The signals of units for a query."""
+    similarity = None
+    if query.embedding is not None:
+        similarity = np.concatenate([part.cache.similarity(part.places, query.embedding) for part in units.parts])
+    return Signals(
+        surroundings=units.surroundings,
+        postings=units.postings(list(query.terms.counts)),
+        similarity=similarity,
+        actor=np.concatenate([part.cache.actor_named(part.places, query.words) for part in units.parts]),
+    )
+
+
+def _numbers(joined: str | None) -> Numbers:
     if not joined:
         return np.zeros(0, dtype=np.int64)
     return np.fromstring(joined, sep=",", dtype=np.int64)
-
-
-def _joined(found: Sequence[tuple[NDArray[np.void], Signals]]) -> Candidates:
-    signals = [part for _, part in found]
-    similarities = [part.similarity for part in signals if part.similarity is not None]
-    together = Signals(
-        thread=np.concatenate([part.thread for part in signals]),
-        seq=np.concatenate([part.seq for part in signals]),
-        length=np.concatenate([part.length for part in signals]),
-        frequency=np.concatenate([part.frequency for part in signals]),
-        similarity=np.concatenate(similarities) if similarities else None,
-        actor=np.concatenate([part.actor for part in signals]),
-    )
-    return Candidates(ids=PackedIds(np.concatenate([ids for ids, _ in found])), signals=together)

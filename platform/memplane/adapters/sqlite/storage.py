@@ -7,23 +7,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import aiosqlite
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 
 from memplane.adapters.sql.rows import key_of
+from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
-from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader
-from memplane.adapters.sqlite.values import row_of
+from memplane.adapters.sqlite.engine import Snapshot
+from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
 from memplane.application.ports import Reader, StoredKey, UnitOfWork
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
 
 T = TypeVar("T")
 TENANT = "default"
-_KEY = "SELECT * FROM api_keys WHERE key_id = ?"
+_KEY = "SELECT * FROM api_keys WHERE key_id = :key_id"
 
 
 class SqliteStorage:
@@ -59,10 +59,10 @@ class SqliteStorage:
         await self._writer.dispose()
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
+    async def _reading(self) -> AsyncIterator[Snapshot]:
         try:
-            async with self._readers.snapshot() as connection:
-                yield connection
+            async with self._readers.snapshot() as snapshot:
+                yield snapshot
         except sqlite3.Error as error:
             raise _translated(error) from error
 
@@ -70,8 +70,8 @@ class SqliteStorage:
     async def reading(self, tenant: str) -> AsyncIterator[Reader]:
         """A read-only transaction on one snapshot."""
         _refuse_other(tenant)
-        async with self._reading() as connection:
-            yield SqliteReader(connection, self._caches)
+        async with self._reading() as snapshot:
+            yield SqliteReader(snapshot, self._caches)
 
     async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
         """Run ``work`` in one transaction and commit."""
@@ -84,15 +84,15 @@ class SqliteStorage:
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id."""
-        async with self._reading() as connection, connection.execute(_KEY, (key_id,)) as cursor:
-            names = [column[0] for column in cursor.description]
-            row = await cursor.fetchone()
-        return key_of(row_of(names, tuple(row))) if row else None
+        statement = Statement(_KEY, {"key_id": key_id})
+        async with self._reading() as snapshot:
+            found = await snapshot.run(lambda connection: fetched(connection, statement))
+        return key_of(found[0]) if found else None
 
     async def ready(self) -> None:
         """Return when the file answers."""
-        async with self._reading() as connection:
-            await connection.execute_fetchall("SELECT 1 FROM alembic_version")
+        async with self._reading() as snapshot:
+            await snapshot.run(lambda connection: connection.execute("SELECT 1 FROM alembic_version").fetchall())
 
     async def backup(self, target: Path) -> None:
         """A consistent copy of the file, made while it is in use.
@@ -104,10 +104,14 @@ class SqliteStorage:
 
     async def faults(self) -> list[str]:
         """What SQLite's own integrity check and foreign keys find wrong; empty when all is well."""
-        async with self._reading() as connection:
-            found = [str(row[0]) for row in await connection.execute_fetchall("PRAGMA integrity_check")]
-            broken = list(await connection.execute_fetchall("PRAGMA foreign_key_check"))
-        return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
+        async with self._reading() as snapshot:
+            return await snapshot.run(_faults)
+
+
+def _faults(connection: sqlite3.Connection) -> list[str]:
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
 
 
 def _refuse_other(tenant: str) -> None:

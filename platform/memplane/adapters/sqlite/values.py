@@ -1,8 +1,9 @@
 """Values as SQLite keeps them, to and from Python."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -75,8 +76,18 @@ def _processors() -> dict[str, Callable[[Any], Any]]:
 PROCESSORS = _processors()
 
 
-def row_of(names: Sequence[str], raw: Sequence[object]) -> dict[str, Any]:
-    """A raw row as Python values by name."""
-    return {
-        name: PROCESSORS[name](value) if name in PROCESSORS else value for name, value in zip(names, raw, strict=True)
-    }
+@lru_cache(maxsize=256)
+def _converted(names: tuple[str, ...]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Those of some columns whose raw values are not their values."""
+    return tuple((name, PROCESSORS[name]) for name in names if name in PROCESSORS)
+
+
+def rows_of(names: tuple[str, ...], raw: Iterable[Sequence[object]]) -> list[dict[str, Any]]:
+    """Raw rows as Python values by name."""
+    converted = _converted(names)
+    rows = [dict(zip(names, values, strict=True)) for values in raw]
+    for row in rows:
+        for name, processor in converted:
+            if row[name] is not None:
+                row[name] = processor(row[name])
+    return rows

@@ -12,7 +12,7 @@ from memplane.domain.principal import Principal
 _bearer = HTTPBearer(auto_error=False, description="An API key: `mp_…`")
 
 
-def application(request: Request) -> Application:
+async def application(request: Request) -> Application:  # async: a dependency that is not costs a change of threads
     """The wired application."""
     wired: Application = request.app.state.memplane
     return wired

@@ -31,13 +31,15 @@ class Server:
 
     Attributes:
         url: where it listens.
-        data: its data folder, with its embedded PostgreSQL.
+        data: its data folder, with its embedded PostgreSQL or its SQLite file.
         keys: credentials by agent.
+        started_in: seconds from the start of the process to its word that it is ready.
     """
 
     url: str
     data: Path
     keys: Mapping[str, str]
+    started_in: float
 
     def connect(self, agent: str) -> "Connection":
         """A connection that speaks as an agent."""
@@ -45,34 +47,50 @@ class Server:
 
 
 @contextmanager
-def throwaway_server(policies: Path | None = None) -> Iterator[Server]:
+def throwaway_server(policies: Path | None = None, storage: str = "postgres") -> Iterator[Server]:
     """Start a server on a new data folder and a free port of the loopback; end it and remove the folder after.
 
     Args:
         policies: folder of the policy files; the shipped ones without it. The operator's own settings do not count.
+        storage: ``postgres`` or ``sqlite``.
 
     Raises:
         ServerFailed: it did not become ready.
     """
     folder = Path(tempfile.mkdtemp(prefix="memplane-bench-"))
     folder.chmod(0o711)  # PostgreSQL's own user must be able to pass through
+    try:
+        with running_server(folder / "data", policies, storage) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_server(data: Path, policies: Path | None = None, storage: str = "postgres") -> Iterator[Server]:
+    """Start a server on a data folder and a free port of the loopback; end it after, and leave the folder.
+
+    Raises:
+        ServerFailed: it did not become ready.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
     if policies is not None:
         environment["MEMPLANE_POLICIES"] = str(policies.resolve())
-    command = [sys.executable, "-m", "memplane.entrypoints.cli", "serve", "--data", str(folder / "data"), "--port", "0"]
+    command = [sys.executable, "-m", "memplane.entrypoints.cli", "serve", "--storage", storage]
+    command += ["--data", str(data), "--port", "0"]
+    log_file = data.with_name("server.log")
+    started = time.perf_counter()
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - this program itself
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+        )
     try:
-        with (folder / "server.log").open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 - this program itself
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
-            )
-        try:
-            url = _ready(process, folder / "server.log")
-            keys = json.loads((folder / "data" / "keys.json").read_text(encoding="utf-8"))["agents"]
-            yield Server(url, folder / "data", keys)
-        finally:
-            _end(process)
+        url = _ready(process, log_file)
+        started_in = time.perf_counter() - started
+        keys = json.loads((data / "keys.json").read_text(encoding="utf-8"))["agents"]
+        yield Server(url, data, keys, started_in)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _end(process)
 
 
 def _ready(process: "subprocess.Popen[str]", log: Path) -> str:
