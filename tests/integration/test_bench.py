@@ -75,7 +75,7 @@ def figures(*command: str | Path) -> dict:
 def test_recall_measures_the_profiles_and_the_plain_methods(conversations: Path, page: Path) -> None:
     page.write_text("# Figures\n\nkept\n\n<!-- recall: begin -->\nold\n<!-- recall: end -->\n\nkept too\n")
     told = figures("benchmarks/recall.py", "--file", conversations, "--figures", page)
-    assert len(told["recall"]) == 7
+    assert len(told["recall"]) == 8
     default = told["recall"]["Memplane, default"]
     assert default["1-4"]["questions"] == 4
     assert default["5"]["questions"] == 1
