@@ -17,6 +17,8 @@ from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.browse import Browse
 from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.entities import Entities
+from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
 from memplane.application.ingest import IngestTurns
 from memplane.application.keys import Keys, NewKey
@@ -61,10 +63,12 @@ class Application:
         self._accesses = AccessLog(self.storage, now)
         self.keys = Keys(self.storage, self.policies, now)
         self.remember = Remember(gateway)
+        self.feedback = Feedback(gateway)
         self.ingest = IngestTurns(gateway)
         self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
+        self.entities = Entities(self.storage, self.policies, gateway, now)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

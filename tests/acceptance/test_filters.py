@@ -17,6 +17,7 @@ NEUTRAL = {
     "updated_before": None,
 }  # fmt: skip
 # filter, and the field by which the memory that it must leave out differs
+GUESTS = ("the mayor", "a school class", "two architects")
 NARROWING: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"user_id": "ana"}, {"user_id": "ben"}),
     ({"agent_id": "scout"}, {"agent_id": "critic"}),
@@ -93,7 +94,7 @@ class TestTime:
     def days(self, tenant: Tenant, supervisor: Caller) -> dict[str, str]:
         made = {}
         for moment in ("2025-06-30T23:59:59.999999Z", "2025-07-01T00:00:00Z", "2025-07-01T12:00:00Z"):
-            made[moment] = supervisor.remember(f"The hall is visited at {moment}.")
+            made[moment] = supervisor.remember(f"The hall was visited by {GUESTS[len(made)]}.")
             tenant.rows("UPDATE memories SET updated_at = %(at)s WHERE id = %(id)s", at=moment, id=made[moment])
         return made
 
@@ -200,7 +201,7 @@ def test_filters_together_keep_what_each_keeps(supervisor: Caller) -> None:
 def test_a_filter_is_applied_before_the_top_k(supervisor: Caller) -> None:
     """Thirty better matches that the filter leaves out do not starve the one that it keeps."""
     for number in range(30):
-        supervisor.remember(f"Hall hall hall booking {number}.", importance=5)
+        supervisor.remember(f"Hall hall hall booking of room {number}.", importance=5)
     kept = supervisor.remember("Somebody mentioned a hall once in passing.", importance=1)
     assert kept not in supervisor.found("hall booking", top_k=3)
     assert supervisor.found("hall booking", top_k=3, filters={"importance_max": 1}) == [kept]

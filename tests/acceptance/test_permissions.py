@@ -156,11 +156,19 @@ def test_every_route_that_writes_holds_to_the_write_allowlist(
 def test_every_route_of_one_memory_takes_a_foreign_category_for_absent(
     planner: Caller, supervisor: Caller, access: Access
 ) -> None:
-    profile = supervisor.remember("Ana is left-handed.", "profile")
-    task = supervisor.remember("Ana sharpens the pencils.", "tasks")
-    refused(planner.send(access.method, access.url(profile), **access.request("")), 404, "not_found")
-    assert planner.send(access.method, access.url(task), **access.request("")).status_code == 200
-    assert supervisor.get(f"/v1/memories/{profile}").json()["importance"] == 3
+    profile = supervisor.remember("The user met Bodo Stern.", "profile")
+    task = supervisor.remember("The user met Ana Ruiz.", "tasks")
+    supervisor.remember("The user met Cleo Novak.", "tasks")
+    there, here, other = profile, task, ""
+    if access.entity:
+        there, here, other = (supervisor.entity(name) for name in ("Bodo Stern", "Ana Ruiz", "Cleo Novak"))
+    for memory in (profile, task) if access.deleted else ():
+        assert supervisor.delete(f"/v1/memories/{memory}").status_code == 200
+    before = supervisor.get(f"/v1/memories/{profile}/why").json()["memory"]
+    request = access.request("", other)
+    refused(planner.send(access.method, access.url(there), **request), 404, "not_found")
+    assert planner.send(access.method, access.url(here), **request).status_code == 200
+    assert supervisor.get(f"/v1/memories/{profile}/why").json()["memory"] == before
 
 
 def test_a_memory_cannot_be_moved_to_a_foreign_category(planner: Caller) -> None:

@@ -201,10 +201,10 @@ class TestDelta:
 
     def test_it_has_at_most_three_lines_the_most_important_first(self, planner: Caller) -> None:
         for importance in (1, 5, 2, 4, 3):
-            planner.remember(f"The hall has {importance} doors.", thread_id=THREAD, importance=importance)
+            planner.remember(f"Room {importance} has oak doors.", thread_id=THREAD, importance=importance)
         header = planner.ask(thread_id=THREAD, since_rev=0)["delta"]["header"]
         assert header.splitlines()[1:] == [
-            f"- +created: [Tasks] The hall has {importance} doors. (imp={importance})" for importance in (5, 4, 3)
+            f"- +created: [Tasks] Room {importance} has oak doors. (imp={importance})" for importance in (5, 4, 3)
         ] + ["and 2 more"]
 
     def test_turns_take_a_revision_and_are_not_told(self, supervisor: Caller) -> None:

@@ -28,17 +28,26 @@ def told(response: httpx2.Response) -> tuple[int, dict[str, str], object]:
 
 @pytest.mark.parametrize("access", routes(tenants=Tenants.ABSENT), ids=str)
 def test_a_foreign_id_is_answered_as_an_absent_one(supervisor: Caller, stranger: Caller, access: Access) -> None:
-    theirs = stranger.remember("The release moves to October.", thread_id=THREAD)
-    mine = supervisor.remember("The release moves to October.", thread_id=THREAD)
+    theirs = stranger.remember("Ana Ruiz moves the release.", thread_id=THREAD)
+    mine = supervisor.remember("Ana Ruiz moves the release.", thread_id=THREAD)
+    supervisor.remember("Cleo Novak orders champagne.", thread_id=THREAD)
+    other = supervisor.entity("Cleo Novak") if access.entity else ""
 
-    def tried(record: str) -> httpx2.Response:
-        return supervisor.send(access.method, access.url(record), **access.request("tasks"))
+    def record(caller: Caller, memory: str) -> str:
+        return caller.entity("Ana Ruiz") if access.entity else memory
 
-    foreign, absent = tried(theirs), tried(str(uuid4()))
+    for caller, memory in ((supervisor, mine), (stranger, theirs)) if access.deleted else ():
+        assert caller.delete(f"/v1/memories/{memory}").status_code == 200
+    before = stranger.get(f"/v1/memories/{theirs}/why").json()["memory"]
+
+    def tried(target: str) -> httpx2.Response:
+        return supervisor.send(access.method, access.url(target), **access.request("tasks", other))
+
+    foreign, absent = tried(record(stranger, theirs)), tried(str(uuid4()))
     assert told(foreign) == told(absent)
     assert foreign.status_code == 404
-    assert tried(mine).status_code == 200
-    assert stranger.get(f"/v1/memories/{theirs}").json()["version"] == 1  # and nothing was done to it
+    assert tried(record(supervisor, mine)).status_code == 200
+    assert stranger.get(f"/v1/memories/{theirs}/why").json()["memory"] == before  # and nothing was done to it
 
 
 @pytest.mark.parametrize("access", routes(tenants=Tenants.LEFT_OUT), ids=str)
@@ -49,11 +58,13 @@ def test_an_answer_has_the_callers_own_rows_only(supervisor: Caller, stranger: C
         return caller.send(access.method, access.url(""), **access.request("tasks"))
 
     before = told(answer(supervisor))
-    theirs = stranger.remember("The release moves to October.", thread_id=THREAD)
+    theirs = stranger.remember("Ana Ruiz moves the release to October.", thread_id=THREAD)
     stranger.say("The release moves to October.")
     assert told(answer(supervisor)) == before
+    mine = supervisor.remember("Ana Ruiz moves the release to November.", thread_id=THREAD)
+    if access.entity:
+        theirs, mine = stranger.entity("Ana Ruiz"), supervisor.entity("Ana Ruiz")
     assert theirs in answer(stranger).text
-    mine = supervisor.remember("The release moves to November.", thread_id=THREAD)
     assert mine in answer(supervisor).text
     assert theirs not in answer(supervisor).text
 
@@ -85,7 +96,7 @@ def test_naming_another_tenant_is_no_way_in(supervisor: Caller, stranger: Caller
 def test_a_foreign_cursor_is_only_a_place_in_time(supervisor: Caller, stranger: Caller) -> None:
     mine = supervisor.remember("The release moves to October.")
     theirs = stranger.remember("The release moves to October.")
-    later = supervisor.remember("The release moves to November.")
+    later = supervisor.remember("The champagne is ordered.")
     page = supervisor.get("/v1/memories", cursor=theirs).json()
     assert [item["id"] for item in page["items"]] == [mine]
     assert [item["id"] for item in supervisor.get("/v1/memories").json()["items"]] == [later, mine]

@@ -82,7 +82,7 @@ def test_memories_and_turns_at_once_leave_no_gap_in_the_revisions(supervisor: Ca
     def write(number: int) -> int:
         if number % 2:
             return int(supervisor.say(f"Number {number}.")["rev"])
-        body = {"user_id": USER, "category": "tasks", "content": f"The hall has door {number}.", "thread_id": THREAD}
+        body = {"user_id": USER, "category": "tasks", "content": f"Room {number} has oak doors.", "thread_id": THREAD}
         return int(supervisor.post("/v1/memories", body).json()["rev"])
 
     with ThreadPoolExecutor(WRITERS) as writers:

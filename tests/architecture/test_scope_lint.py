@@ -18,6 +18,7 @@ ADAPTERS = ROOT / "platform" / "memplane" / "adapters"
 # holds locked, and reads of what a scoped statement has found. Whoever adds one says why it needs no predicate.
 KEYED = {
     "sql/stores.py SqlMemories.find_duplicate": "finds the new memory itself, by its user and its value",
+    "sql/stores.py SqlMemories.find_past": "finds what the new memory was, by its user and its name; shown in scope",
     "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",

@@ -85,11 +85,13 @@ TURN_FIELDS: fields.TurnFields = {"user_id": "u", "thread_id": "t", "role": "use
         (lambda m: m.query("x"), ANSWER, True),
         (lambda m: m.delta("t"), {"rev": 0, "header": None, "changes": []}, True),
         (lambda m: m.health(), {"status": "ok", "version": "1"}, True),
-        (lambda m: m.turn("x", **TURN_FIELDS), TURN, False),
+        (lambda m: m.turn("x", **TURN_FIELDS), TURN, True),
         (lambda m: m.turn("x", **TURN_FIELDS, external_id="e"), TURN, True),
-        (lambda m: m.turns([{"text": "x", **TURN_FIELDS}]), {"items": [TURN]}, False),
+        (lambda m: m.turns([{"text": "x", **TURN_FIELDS}]), {"items": [TURN]}, True),
         (lambda m: m.turns([{"text": "x", **TURN_FIELDS, "external_id": "e"}]), {"items": [TURN]}, True),
-        (lambda m: m.remember("x", user_id="u", category="c"), WRITTEN, False),
+        (lambda m: m.remember("x", user_id="u", category="c"), WRITTEN, True),
+        (lambda m: m.say(uuid4(), "confirm"), WRITTEN, True),
+        (lambda m: m.correct(uuid4(), "x"), WRITTEN, True),
         (lambda m: m.remember("x", user_id="u", category="c", external_id="e"), WRITTEN, True),
         (lambda m: m.update(uuid4(), content="x"), WRITTEN, False),
         (lambda m: m.delete(uuid4()), WRITTEN, False),
@@ -107,6 +109,10 @@ def test_only_what_is_safe_to_repeat_is_repeated(
             with pytest.raises(Unavailable):
                 answers.ask(call)
         assert len(answers.requests) == 1 + again
+        names = {request.headers.get("Idempotency-Key") for request in answers.requests}
+        assert len(names) == 1
+        if answers.requests[0].method == "POST" and "query" not in answers.requests[0].url.path:
+            assert None not in names
 
 
 @pytest.mark.parametrize(

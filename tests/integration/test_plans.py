@@ -10,8 +10,8 @@ import hashlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,10 +23,13 @@ from pgvector.psycopg import register_vector, register_vector_async
 
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.tables import metadata
-from memplane.application.ports import Query, SearchMaterial, UnitOfWork
+from memplane.application.ports import UnitOfWork
+from memplane.application.records import EntityQuery, Proposal, Query, SearchMaterial
+from memplane.domain.entities import mentions
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
     Memory,
@@ -45,7 +48,10 @@ from support.filling import insert
 TENANT, OTHER = "busy", "other"
 USERS, THREADS, TURNS = 20, 50, 10
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-GROWING = {"memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events"}
+GROWING = {
+    "memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events", "tombstones",
+    "entities", "entity_aliases", "memory_entities", "idempotency_keys", "consent_proposals",
+}  # fmt: skip
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
 
 # Rows for each tenant: (table, number of rows, expressions of n).
@@ -71,6 +77,15 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
     "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
     "events": (USERS * THREADS * TURNS, USER),
+    "tombstones": (
+        USERS * 500,
+        {"scope": f"'user-' || n % {USERS}", "category": "'tasks'", "value_hash": "'value-' || n"},
+    ),
+    "entities": (USERS * 500, USER | {"id": NTH, "kind": "'person'", "name_key": "'name-' || n"}),
+    "entity_aliases": (USERS * 500, {"entity_id": NTH, "alias_key": "'alias-' || n"}),
+    "memory_entities": (USERS * 500, {"memory_id": NTH, "entity_id": NTH}),
+    "idempotency_keys": (USERS * 500, {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n"}),
+    "consent_proposals": (USERS * 500, USER | {"state": "'pending'", "value_hash": "'value-' || n"}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
 }  # fmt: skip
 
@@ -106,10 +121,6 @@ class Sent:
                 return await super().execute(query, params, **options)
 
         return Noting
-
-    def note(self, _connection: object, _cursor: object, statement: str, values: Any, *_more: object) -> None:  # noqa: ANN401 - SQLAlchemy's hook
-        """What SQLAlchemy calls before it sends."""
-        self.statements.append((statement, values))
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -238,6 +249,14 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
     "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
     "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
+    "changed after a moment": lambda reader: reader.changed_after(NAMED, IDS, NOW),
+    "entities": lambda reader: reader.entities(NAMED, EntityQuery(), 50),
+    "entities by name": lambda reader: reader.entities(NAMED, EntityQuery("person", "name-3"), 50),
+    "entity": lambda reader: reader.entities(WHOLE_TENANT, EntityQuery(ids=(nth(3),)), 1),
+    "entity of a key": lambda reader: reader.entities(BOUND, EntityQuery(ids=(nth(3),)), 1),
+    "around": lambda reader: reader.around(NAMED, nth(3), 5, 5),
+    "whole": lambda reader: reader.whole(NAMED, nth(3)),
+    "at another moment": lambda reader: reader.candidates(NAMED.as_of(NOW, NOW), QUESTION),
     "history": lambda reader: reader.history(NAMED, nth(3), before=None, limit=50),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
 }
@@ -272,12 +291,31 @@ def memory(**fields: object) -> Memory:
     )  # fmt: skip
 
 
+PROPOSAL = Proposal(
+    UUID(int=8), "user-3", "city", "Oslo", nth(3), 0.9, "key:ana", "sha256:0", NOW, NOW + timedelta(days=7)
+)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
 WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
     "duplicate by name": lambda uow: uow.memories.find_duplicate(memory(external_id="memory-3")),
     "lock": lambda uow: uow.memories.lock(NAMED, nth(3)),
     "lock without a user": lambda uow: uow.memories.lock(WHOLE_TENANT, nth(3)),
+    "find": lambda uow: uow.memories.find(NAMED, nth(3)),
+    "nearest": lambda uow: uow.memories.nearest(NAMED, MATERIAL, 10),
+    "buried": lambda uow: uow.tombstones.held("user-3", "tasks", {"value-3", "value-7"}),
+    "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
+    "mentioned anew": lambda uow: uow.graph.mention(
+        replace(memory(version=2), id=nth(3)), mentions("Ask Ana Ruiz and bo@example.com."), NOW
+    ),
+    "name": lambda uow: uow.graph.name("user-3", nth(3), "Anna", "anna"),
+    "fold": lambda uow: uow.graph.fold(nth(3), nth(23), ("Ana", "ana")),
+    "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
+    "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
+    "claim": lambda uow: uow.answers.claim("key-3", "once-3", "0", NOW),
+    "keep": lambda uow: uow.answers.keep("key-3", "once-3", {"outcome": "created"}),
+    "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
+    "recent": lambda uow: uow.threads.recent("user-3", NOW, 8),
+    "tell": lambda uow: uow.threads.tell("user-3", {"thread-7": NOW, "thread-8": NOW}, 2),
     "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
     "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
     "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
@@ -285,8 +323,8 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "count accesses": lambda uow: uow.journal.count_accesses(dict.fromkeys(IDS, 1), NOW),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
-STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys)
-INSERTS = {"add", "add_turns", "log", "record", "events"}  # these look nothing up
+STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys, SqlTombstones, SqlGraph, SqlAnswers, SqlConsents)
+INSERTS = {"add", "add_turns", "log", "record", "events", "link", "bury"}  # these look nothing up
 LISTS = {"all"}  # an administrator's list of keys
 
 
@@ -304,7 +342,12 @@ def record(database: Database, write: Callable[[UnitOfWork], Awaitable[object]])
 
     async def run() -> None:
         storage = PostgresStorage(database.url, pool_size=2)
-        sa.event.listen(storage._engine.sync_engine, "before_cursor_execute", sent.note)
+        noting = sent.cursor_class()
+
+        def note_all(connection: Any, _record: object) -> None:  # noqa: ANN401 - SQLAlchemy's hook
+            connection.driver_connection.cursor_factory = noting
+
+        sa.event.listen(storage._engine.sync_engine, "connect", note_all)
         await storage.open()
         try:
             with pytest.raises(NotKept):

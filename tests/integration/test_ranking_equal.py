@@ -43,6 +43,7 @@ def told(tenant: Tenant) -> tuple[Caller, dict[str, int]]:
     answer = writer.post("/v1/turns:batch", {"turns": turns})
     assert answer.status_code == 201, answer.text
     ids = [turn["turn_id"] for turn in answer.json()["items"]]
+    ids += list(dict.fromkeys(fact["id"] for turn in answer.json()["items"] for fact in turn["extracted"]))
     for memory in STORY.memories:
         body = memory.model_dump(mode="json", exclude_none=True)
         stored = caller.post("/v1/memories", body)

@@ -14,8 +14,8 @@ from memplane.application.accesses import AccessLog
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ingest import MAX_BATCH, NewTurn
 from memplane.application.keys import NewKey
-from memplane.application.ports import Access, OperationalEvent
 from memplane.application.recall import Question
+from memplane.application.records import Access, OperationalEvent
 from memplane.application.remember import NewMemory
 from memplane.domain.errors import (
     EmbeddingMismatch,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER
@@ -46,6 +47,8 @@ class Access:
         tenants: rule for foreign tenants.
         body: a request body that is right, for a category.
         params: query parameters that name a category.
+        deleted: whether it acts on memories that are deleted.
+        entity: whether the record is an entity that a memory mentions, and not the memory.
     """
 
     method: str
@@ -55,17 +58,23 @@ class Access:
     tenants: Tenants
     body: Callable[[str], Json] | None = None
     params: Callable[[str], Json] | None = None
+    deleted: bool = False
+    entity: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
     def url(self, record: str) -> str:
         """The path with ids filled in."""
-        return self.path.replace("{memory_id}", record).replace("{thread_id:path}", THREAD)
+        return (
+            self.path.replace("{memory_id}", record).replace("{entity_id}", record).replace("{thread_id:path}", THREAD)
+        )
 
-    def request(self, category: str) -> Json:
-        """What of a request concerns a category, as arguments of the HTTP client."""
+    def request(self, category: str, other: str = str(UUID(int=1))) -> Json:
+        """What of a request concerns a category, and another record of the same kind, as arguments of the client."""
         body = {"json": self.body(category)} if self.body else {}
+        if "into" in body.get("json", {}):
+            body["json"]["into"] = other
         return body | ({"params": self.params(category)} if self.params else {})
 
 
@@ -74,7 +83,7 @@ def _turn(_category: str) -> Json:
 
 
 _READ, _WRITE = KeyScope.READ, KeyScope.WRITE
-_MEMORY = "/v1/memories/{memory_id}"
+_MEMORY, _ENTITY = "/v1/memories/{memory_id}", "/v1/entities/{entity_id}"
 
 ACCESS: Sequence[Access] = (
     Access(
@@ -98,6 +107,30 @@ ACCESS: Sequence[Access] = (
     Access("PATCH", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT, body=lambda _: {"importance": 5}),
     Access("DELETE", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT),
     Access("GET", f"{_MEMORY}/history", _READ, Categories.ABSENT, Tenants.ABSENT),
+    Access("GET", f"{_MEMORY}/why", _READ, Categories.ABSENT, Tenants.ABSENT),
+    Access("GET", f"{_MEMORY}/timeline", _READ, Categories.ABSENT, Tenants.ABSENT),
+    Access("GET", f"{_MEMORY}/related", _READ, Categories.ABSENT, Tenants.ABSENT),
+    *(
+        Access("POST", f"{_MEMORY}/{verb}", _WRITE, Categories.ABSENT, Tenants.ABSENT)
+        for verb in ("reinforce", "demote", "pin", "confirm", "retract", "reject")
+    ),
+    Access("POST", f"{_MEMORY}/restore", _WRITE, Categories.ABSENT, Tenants.ABSENT, deleted=True),
+    Access(
+        "POST", f"{_MEMORY}/correct", _WRITE, Categories.ABSENT, Tenants.ABSENT,
+        body=lambda _: {"content": "The release moves to November."},
+    ),
+    Access(
+        "GET", "/v1/entities", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, entity=True,
+        params=lambda _: {"user_id": USER},
+    ),
+    Access("GET", _ENTITY, _READ, Categories.ABSENT, Tenants.ABSENT, entity=True),
+    Access(
+        "POST", f"{_ENTITY}/aliases", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True,
+        body=lambda _: {"alias": "Bo"},
+    ),
+    Access(
+        "POST", f"{_ENTITY}/merge", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True, body=lambda _: {"into": ""},
+    ),
     Access("GET", "/v1/threads/{thread_id:path}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),

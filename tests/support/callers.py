@@ -75,6 +75,11 @@ class Caller:
         body = {"user_id": USER, "category": category, "content": content} | fields
         return str(_answer(self.post("/v1/memories", body), 201)["id"])
 
+    def entity(self, name: str, user: str = USER) -> str:
+        """The id of the one entity of a name."""
+        (found,) = _answer(self.get("/v1/entities", user_id=user, name=name), 200)["items"]
+        return str(found["id"])
+
     def say(self, text: str, **fields: Any) -> Json:  # noqa: ANN401 - of the turn
         """Store a new turn, and get where it stands."""
         body = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": text} | fields

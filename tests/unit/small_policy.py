@@ -11,6 +11,7 @@ CATEGORIES = "categories.yaml"
 TRUST = "trust.yaml"
 WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
+MERGE = "merge.yaml"
 
 SMALL = {
     "categories.yaml": """\
@@ -57,6 +58,11 @@ profiles:
   fused:
     method: rrf
     rrf_k: 60
+""",
+    "merge.yaml": """\
+bands:
+  "*": {auto: 0.8, update: 0.6, check: 0.5, fallback: 0.4, link_min: 0.7, shared_min: 0.25}
+  small-model: {auto: 0.9, update: 0.75, check: 0.65, fallback: 0.55, link_min: 0.85, shared_min: 0.3}
 """,
 }
 

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules
 from memplane.domain.errors import (
     AgentForbidden,
     CategoryForbidden,
@@ -65,6 +66,7 @@ POLICY = Policy(
         "default": RankingProfile("default", RankingMethod.CALIBRATED, Bm25(), {"*": GENERAL, "small": MEASURED}),
         "rrf": RankingProfile("rrf", RankingMethod.RRF, Bm25(), {}),
     },
+    merging=MergeRules({ANY_MODEL: Bands(0.8, 0.6, 0.5, 0.4, 0.7, 0.25)}),
     digest="sha256:00",
 )
 

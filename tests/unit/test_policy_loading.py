@@ -13,8 +13,10 @@ from memplane.adapters.policy_files import KNOWN_FILES, digest_of, load_policy, 
 from memplane.adapters.policy_files.document import MAX_BYTES
 from memplane.domain.errors import PolicyError
 from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.pii import Pii
 from memplane.domain.policy import Bm25, Category, ContextMode, FusionWeights, Policy, RankingMethod, Trust, TypeWriting
-from unit.small_policy import CATEGORIES, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from memplane.domain.screening import Screening
+from unit.small_policy import CATEGORIES, MERGE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 
 RAG_20 = (
     *("preferences", "goals", "tasks", "projects", "recent_activity", "relationships", "relationship_dynamic"),
@@ -113,13 +115,24 @@ def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:
     policy = load_policy(write_small(tmp_path))
     stream = b"".join(
         file.encode() + b"\0" + str(len(SMALL[file].encode())).encode() + b"\0" + SMALL[file].encode()
-        for file in (CATEGORIES, RANKING, TRUST, WRITING)
+        for file in (CATEGORIES, MERGE, RANKING, TRUST, WRITING)
     )
     assert policy.digest == "sha256:" + sha256(stream).hexdigest()
     (tmp_path / TRUST).write_text(SMALL[TRUST] + "# a comment\n", encoding="utf-8")
     assert load_policy(tmp_path).digest != policy.digest
     assert digest_of({"a": b"bc"}) != digest_of({"ab": b"c"})
     assert digest_of({"a": b"1", "b": b"2"}) == digest_of({"b": b"2", "a": b"1"})
+
+
+def test_what_is_done_about_personal_data(tmp_path: Path) -> None:
+    write_small(tmp_path)
+    text = SMALL[CATEGORIES].replace("sensitive_fields: [city]", 'pii: {email: tag, "*": refuse}')
+    (tmp_path / CATEGORIES).write_text("pii: {card: redact, email: refuse}\n" + text, encoding="utf-8")
+    categories = load_policy(tmp_path).categories
+    assert categories["goals"].pii == {Pii.CARD: Screening.REDACT, Pii.EMAIL: Screening.REFUSE}
+    refused = dict.fromkeys(Pii, Screening.REFUSE)
+    assert categories["notes"].pii == refused | {Pii.EMAIL: Screening.TAG}
+    assert load_policy(shipped_policies()).categories["goals"].pii == {}
 
 
 @pytest.mark.parametrize("file", KNOWN_FILES)

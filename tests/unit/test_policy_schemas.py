@@ -11,8 +11,10 @@ from jsonschema import Draft202012Validator
 from memplane.adapters.policy_files import KNOWN_FILES, load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
 from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.pii import Pii
 from memplane.domain.policy import ContextMode, RankingMethod, Trust
-from unit.small_policy import CATEGORIES, RANKING, SMALL, TRUST, WRITING, write_small
+from memplane.domain.screening import Screening
+from unit.small_policy import CATEGORIES, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
 
 
 def schema_of(file: str) -> dict[str, Any]:
@@ -61,6 +63,8 @@ def test_the_schemas_name_what_the_domain_knows() -> None:
     categories = schema_of(CATEGORIES)["$defs"]
     assert categories["category"]["properties"]["context"]["enum"] == list(ContextMode)
     assert categories["allowlist"]["else"]["properties"]["trust"]["enum"] == list(Trust)
+    assert categories["screening"]["propertyNames"]["enum"] == [*Pii, "*"]
+    assert categories["screening"]["additionalProperties"]["enum"] == list(Screening)
     trust = schema_of(TRUST)
     assert trust["properties"]["levels"]["required"] == list(Trust)
     assert trust["$defs"]["level"]["properties"]["default_write"]["enum"] == [*Visibility, "none"]
@@ -106,6 +110,17 @@ AGREED = [
     (RANKING, "actor: 0.25", "actor: 0.25, insight: 2", "raised insight"),
     (RANKING, "after: [0.5]", "after: [1.5]", "neighbour too large"),
     (RANKING, "after: [0.5]", f"after: {[1] * 11}", "too many neighbours"),
+    (CATEGORIES, "turns:", "pii: {emial: redact}\nturns:", "unknown kind of personal data"),
+    (CATEGORIES, "sensitive_fields: [city]", "pii: {email: hide}", "unknown rule for personal data"),
+    (CATEGORIES, "turns:", "pii: [email]\nturns:", "no mapping for personal data"),
+    (MERGE, "auto: 0.8,", "auto: 0.8, merge: 0.7,", "unknown key of bands"),
+    (MERGE, "bands:", "models: {}\nbands:", "unknown key of the file"),
+    (MERGE, '"*":', "other-model:", "no bands for other models"),
+    (MERGE, "auto: 0.9", "auto: 1.1", "band above one"),
+    (MERGE, "shared_min: 0.25", "shared_min: -0.1", "share below nothing"),
+    (MERGE, ", link_min: 0.85", "", "missing band"),
+    (MERGE, "check: 0.5,", "check: half,", "no number for a band"),
+    (MERGE, "bands:", "bnds:", "missing bands"),
 ]
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from functools import partial
 from uuid import UUID
 
-from memplane.application.ports import Access, Clock, Storage, UnitOfWork
+from memplane.application.ports import Clock, Storage, UnitOfWork
+from memplane.application.records import Access
 from memplane.domain.errors import StorageError
 
 logger = logging.getLogger("memplane.accesses")

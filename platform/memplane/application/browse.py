@@ -6,14 +6,16 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.gateway import clean_filters
-from memplane.application.ports import Clock, Policies, Storage
+from memplane.application.ports import Clock, Policies, Storage, Unit
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory
+from memplane.domain.memory import Memory, State
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
 MAX_PAGE = 200
+MAX_DECISIONS = 50
+_DAY = 86_400
 T = TypeVar("T", Memory, HistoryEntry)
 
 
@@ -23,6 +25,23 @@ class Page(Generic[T]):
 
     items: Sequence[T]
     next: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a memory is as it is.
+
+    Attributes:
+        memory: as it is now.
+        sources: the turns and memories that it was derived from, those that the reader may see.
+        decisions: the last entries of its history, newest first.
+        age_days: how long it is known.
+    """
+
+    memory: Memory
+    sources: Sequence[Unit]
+    decisions: Sequence[HistoryEntry]
+    age_days: float
 
 
 class Browse:
@@ -80,6 +99,60 @@ class Browse:
             found = await reader.memories(scope, before=before, limit=_limit(limit) + 1)
         return _page(found, limit)
 
+    async def timeline(
+        self, principal: Principal, memory_id: UUID, before: int = 5, after: int = 5, agent: str | None = None
+    ) -> Sequence[Unit]:
+        """What was recorded of the same user before and after a memory or turn, oldest first, it among them.
+
+        Raises:
+            NotFound: absent, or not the caller's.
+            LimitExceeded: too many are asked for.
+        """
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.tenant) as reader:
+            known = (await reader.units(scope, [memory_id])).get(memory_id)
+            anchor = known or await reader.whole(scope, memory_id)
+            if anchor is None or (isinstance(anchor, Memory) and anchor.state is State.SOFT_DELETED):
+                raise NotFound("no such memory")
+            mine = replace(scope, filters=Filters(user_id=anchor.user_id))
+            found = await reader.around(mine, memory_id, _limit(before, 0), _limit(after, 0))
+        if known is not None:
+            return found
+        earlier = [unit for unit in found if unit.id < memory_id]
+        return [*earlier[len(earlier) - before :], anchor, *(unit for unit in found if unit.id > memory_id)]
+
+    async def related(
+        self, principal: Principal, memory_id: UUID, limit: int = 10, agent: str | None = None
+    ) -> Sequence[tuple[Memory, float]]:
+        """Memories that relations link to one, strongest first, with the strength.
+
+        Raises:
+            NotFound: absent, or not the caller's.
+        """
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.tenant) as reader:
+            if not isinstance((await reader.units(scope, [memory_id])).get(memory_id), Memory):
+                raise NotFound("no such memory")
+            found = await reader.related(scope, [memory_id], 2 * _limit(limit))
+        by_id = {memory.id: (memory, strength) for _, memory, strength in reversed(found)}
+        return sorted(by_id.values(), key=lambda pair: (-pair[1], pair[0].id))[:limit]
+
+    async def why(self, principal: Principal, memory_id: UUID, agent: str | None = None) -> Why:
+        """Where a memory comes from and what was decided about it, whatever state it is in.
+
+        Raises:
+            NotFound: absent, or not the caller's.
+        """
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.tenant) as reader:
+            memory = await reader.whole(scope, memory_id)
+            decided = await reader.history(scope, memory_id, before=None, limit=MAX_DECISIONS)
+            if memory is None or decided is None:
+                raise NotFound("no such memory")
+            sources = await reader.units(scope, memory.source_ids)
+        told = tuple(_told(entry, scope) for entry in decided)
+        return Why(memory, tuple(sources.values()), told, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
+
     async def history(
         self,
         principal: Principal,
@@ -110,9 +183,9 @@ def _told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
     return replace(entry, old_ref=None, new_ref=None)
 
 
-def _limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_PAGE:
-        raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
+def _limit(limit: int, least: int = 1) -> int:
+    if not least <= limit <= MAX_PAGE:
+        raise LimitExceeded(f"limit: {limit}, it must be {least} to {MAX_PAGE}", field="limit")
     return limit
 
 

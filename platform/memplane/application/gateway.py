@@ -5,24 +5,17 @@ events.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
-from memplane.application.ports import (
-    ChangeEntry,
-    Clock,
-    Embedder,
-    OperationalEvent,
-    Policies,
-    SearchMaterial,
-    Storage,
-    UnitOfWork,
-)
+from memplane.application.ports import Clock, Embedder, Policies, Storage, UnitOfWork
+from memplane.application.records import Answered, ChangeEntry, OperationalEvent, SearchMaterial
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import LimitExceeded
+from memplane.domain.errors import IdempotencyMismatch, LimitExceeded
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, new_id
 from memplane.domain.policy import Policy
@@ -31,34 +24,70 @@ from memplane.domain.scope import Filters
 from memplane.domain.text import normalise, terms
 
 T = TypeVar("T")
+RECENT = timedelta(hours=24)
+"""Threads that were active so lately are told of what changes elsewhere."""
+MAX_RECENT = 8
 MAX_ID_CHARS = 255
 MAX_ID_BYTES = 800
 """Three such names and a tenant fit one key of a B-tree."""
 
 
 @dataclass(frozen=True, slots=True)
+class Once(Generic[T]):
+    """A request that must have its effect once, however often it is sent.
+
+    Attributes:
+        key: the caller's idempotency key.
+        request: SHA-256 (hex) of the request.
+        answer: what to keep of the outcome, for the same request sent again.
+    """
+
+    key: str
+    request: str
+    answer: Callable[[T], Mapping[str, object]]
+
+
+class AlreadyDone(Exception):
+    """The request was carried out before; this is what it was answered."""
+
+    def __init__(self, answer: Mapping[str, object]) -> None:
+        super().__init__("the request was carried out before")
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change of a memory that threads are told."""
+
+    event: ChangeEvent
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
-    """One write under way: who, under which policy, when, and the open transaction."""
+    """One write under way: who, under which policy, when, and the open transaction.
+
+    What changed is collected, and written when the changes are settled: a few statements for any number of them.
+    """
 
     principal: Principal
     policy: Policy
     now: datetime
     uow: UnitOfWork
+    model: str
+    _history: list[HistoryEntry] = field(default_factory=list)
+    _events: list[OperationalEvent] = field(default_factory=list)
+    _told: list[Told] = field(default_factory=list)
 
-    async def changed(
+    def changed(
         self,
         event: HistoryEvent,
         change: ChangeEvent | None,
         memory: Memory,
         before: Memory | None = None,
-        meta: dict[str, object] | None = None,
-    ) -> int | None:
-        """Record a change of a memory in history, change log and events.
-
-        Returns:
-            The thread's new revision; its present one where the change is not one that a thread is told; ``None``
-            for a memory without a thread.
-        """
+        meta: Mapping[str, object] | None = None,
+    ) -> None:
+        """Note a change of a memory for history and events, and for its threads if it is one that they are told."""
         entry = HistoryEntry(
             id=new_id(),
             memory_id=memory.id,
@@ -68,21 +97,49 @@ class Write:
             ts=self.now,
             old_ref=before.text.content if before else None,
             new_ref=memory.text.content,
-            meta=(meta or {}) | _categories(memory, before),
+            meta={**(meta or {}), **_categories(memory, before), **_key_of(self.principal)},
         )
-        await self.uow.journal.record([entry])
-        await self.uow.journal.events([self._event(change.value if change else event.value.lower(), memory)])
-        if memory.thread_id is None:
-            return None
-        if change is None:
-            return await self.uow.threads.revision(memory.user_id, memory.thread_id)
-        place = await self.uow.threads.advance(memory.user_id, memory.thread_id, self.now, revs=1)
-        await self.uow.threads.log(
-            [ChangeEntry(memory.user_id, memory.thread_id, place.rev, memory.id, change, memory.category, self.now)]
-        )
-        return place.rev
+        self._history.append(entry)
+        self._events.append(self.event(change.value if change else event.value.lower(), memory))
+        if change is not None:
+            self._told.append(Told(change, memory))
 
-    def _event(self, op: str, memory: Memory) -> OperationalEvent:
+    def refused(self, memory: Memory) -> None:
+        """Note that a memory was not stored."""
+        self._events.append(replace(self.event("refuse", memory), status="skipped", memory_id=None))
+
+    async def settle(self, user_id: str, thread_id: str | None) -> int | None:
+        """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
+
+        Returns:
+            The revision of the thread; ``None`` without one.
+        """
+        journal, threads = self.uow.journal, self.uow.threads
+        await journal.record(self._history)
+        await journal.events(self._events)
+        told = list(self._told)
+        for noted in (self._history, self._events, self._told):
+            noted.clear()
+        if not told:
+            return await threads.revision(user_id, thread_id) if thread_id else None
+        recent = dict(await threads.recent(user_id, self.now - RECENT, MAX_RECENT))
+        recent |= {each.memory.thread_id: self.now for each in told if each.memory.thread_id}
+        if thread_id:
+            recent[thread_id] = self.now
+        if not recent:
+            return None
+        last = await threads.tell(user_id, recent, len(told))
+        await threads.log(
+            [
+                ChangeEntry(user_id, name, rev - len(told) + place, *_logged(each, self.now))
+                for name, rev in sorted(last.items())
+                for place, each in enumerate(told, 1)
+            ]
+        )
+        return last.get(thread_id) if thread_id else None
+
+    def event(self, op: str, memory: Memory) -> OperationalEvent:
+        """An operational event about a memory."""
         return OperationalEvent(
             node="hotpath",
             op=op,
@@ -93,6 +150,15 @@ class Write:
             memory_id=memory.id,
             category=memory.category,
         )
+
+
+def _logged(told: Told, now: datetime) -> tuple[UUID, ChangeEvent, str, datetime]:
+    return told.memory.id, told.event, told.memory.category, now
+
+
+def _key_of(principal: Principal) -> dict[str, object]:
+    """Which key wrote: an agent that acts for another is not hidden behind it."""
+    return {"key": principal.key_id}
 
 
 def _categories(memory: Memory, before: Memory | None) -> dict[str, object]:
@@ -140,15 +206,67 @@ class Gateway:
         return material
 
     async def run(
-        self, principal: Principal, policy: Policy, now: datetime, work: Callable[[Write], Awaitable[T]]
+        self,
+        principal: Principal,
+        policy: Policy,
+        now: datetime,
+        work: Callable[[Write], Awaitable[T]],
+        *,
+        users: Collection[str] = (),
+        once: Once[T] | None = None,
     ) -> T:
-        """Run the work in one transaction, again when the database asks for a retry."""
+        """Run the work in one transaction, again when the database asks for a retry.
+
+        Args:
+            principal: the caller.
+            policy: the policy in force when the request came.
+            now: when it came.
+            work: what to do.
+            users: whose memories will be written, as far as it is known before.
+            once: what to keep of the outcome, so that the same request has no second effect.
+
+        Raises:
+            AlreadyDone: the request was carried out before.
+            IdempotencyMismatch: its key was used for another one.
+        """
         await self._guard.check(principal.tenant)
 
         async def attempt(uow: UnitOfWork) -> T:
-            return await work(Write(principal, policy, now, uow))
+            if once is not None:
+                await _claim(uow, principal, once, now)
+            if users:
+                await uow.lock_users(users)
+            done = await work(Write(principal, policy, now, uow, self._embedder.model))
+            if once is not None:
+                await uow.answers.keep(principal.key_id, once.key, once.answer(done))
+            return done
 
         return await self._storage.write(principal.tenant, attempt)
+
+    async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
+        """Stop here when the request was carried out before: for work that looks at what it changes beforehand.
+
+        Raises:
+            AlreadyDone: it was carried out before.
+            IdempotencyMismatch: its key was used for another one.
+        """
+        if once is not None:
+            said = await self._storage.write(
+                principal.tenant, lambda uow: uow.answers.answered(principal.key_id, once.key)
+            )
+            _check(said, once)
+
+
+async def _claim(uow: UnitOfWork, principal: Principal, once: Once[T], now: datetime) -> None:
+    _check(await uow.answers.claim(principal.key_id, once.key, once.request, now), once)
+
+
+def _check(answered: Answered | None, once: Once[T]) -> None:
+    if answered is None:
+        return
+    if answered.request_hash != once.request:
+        raise IdempotencyMismatch("Idempotency-Key: was used for another request; choose a new one", key=once.key)
+    raise AlreadyDone(answered.answer)
 
 
 def clean_id(value: str | None, field: str) -> str | None:

@@ -1,17 +1,20 @@
 """Store the turns of conversations, word for word."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from memplane.application.gateway import Gateway, Write, clean_id
-from memplane.application.ports import ChangeEntry, OperationalEvent, SearchMaterial
+from memplane.application.drawing import Drawn, Statement, draw, statements_of
+from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.records import ChangeEntry, OperationalEvent, SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
+from memplane.domain.screening import plain
 from memplane.domain.text import normalise
 
 MAX_BATCH = 1_000
@@ -30,14 +33,22 @@ class NewTurn:
     run_id: str | None = None
     event_time: datetime | None = None
     external_id: str | None = None
+    auto_extract: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn as stored; ``created`` is False when it was there already under the same external id."""
+    """A turn as stored; ``created`` is False when it was there already under the same external id.
+
+    Attributes:
+        turn: the turn.
+        created: whether this call stored it.
+        drawn: what was drawn from it.
+    """
 
     turn: Turn
     created: bool
+    drawn: tuple[Drawn, ...] = ()
 
 
 class IngestTurns:
@@ -47,9 +58,14 @@ class IngestTurns:
         self._gateway = gateway
 
     async def __call__(
-        self, principal: Principal, new: Sequence[NewTurn], agent: str | None = None
+        self,
+        principal: Principal,
+        new: Sequence[NewTurn],
+        agent: str | None = None,
+        *,
+        once: Once[list[StoredTurn]] | None = None,
     ) -> list[StoredTurn]:
-        """Store turns, all or none, in the order given; the answer is in the same order.
+        """Store turns, all or none, in the order given, and the facts that users state; the answer is in that order.
 
         Raises:
             CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
@@ -61,8 +77,14 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean = [_cleaned(principal, policy, turn, place) for place, turn in enumerate(new)]
+        clean, statements = await asyncio.to_thread(_prepared, principal, policy, new, speaker)
         material = await self._gateway.material(*((turn.text, turn.text) for turn in clean))
+        stated = [(place, statement) for place, found in enumerate(statements) for statement in found]
+        words = [statement.text for _, statement in stated]
+        found_by = await self._gateway.material(*((text.searchable(), text.embeddable()) for text in words))
+        facts: dict[int, list[tuple[Statement, SearchMaterial]]] = {}
+        for (place, statement), searched in zip(stated, found_by, strict=True):
+            facts.setdefault(place, []).append((statement, searched))
 
         async def work(write: Write) -> list[StoredTurn]:
             stored: list[StoredTurn | None] = [None] * len(clean)
@@ -72,10 +94,26 @@ class IngestTurns:
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
                 for i, turn in zip(mine, await _append(write, user_id, thread_id, pairs), strict=True):
-                    stored[i] = turn
+                    drawn = await draw(write, turn.turn, facts[i], speaker) if turn.created and i in facts else ()
+                    stored[i] = replace(turn, drawn=drawn)
+                await write.settle(user_id, thread_id)
             return [turn for turn in stored if turn is not None]
 
-        return await self._gateway.run(principal, policy, now, work)
+        users = {turn.user_id for turn in clean}
+        return await self._gateway.run(principal, policy, now, work, users=users, once=once)
+
+
+def _prepared(
+    principal: Principal, policy: Policy, new: Sequence[NewTurn], agent: str
+) -> tuple[list[NewTurn], list[Sequence[Statement]]]:
+    """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
+    clean = [_cleaned(principal, policy, turn, place) for place, turn in enumerate(new)]
+    return clean, [
+        statements_of(turn.text, turn.actor_id, turn.event_time, policy, agent)
+        if turn.role is Role.USER and turn.auto_extract
+        else ()
+        for turn in clean
+    ]
 
 
 async def _append(
@@ -121,12 +159,13 @@ def _cleaned(principal: Principal, policy: Policy, turn: NewTurn, place: int) ->
         user_id=principal.touch(clean_id(turn.user_id, "user_id") or ""),
         thread_id=clean_id(turn.thread_id, "thread_id") or "",
         role=turn.role,
-        text=normalise(turn.text, field),
+        text=plain(normalise(turn.text, field), policy.category(policy.turns_category).pii, field),
         actor_id=clean_id(turn.actor_id, "actor_id"),
         agent_id=clean_id(turn.agent_id, "agent_id"),
         run_id=clean_id(turn.run_id, "run_id"),
         event_time=turn.event_time,
         external_id=clean_id(turn.external_id, "external_id"),
+        auto_extract=turn.auto_extract,
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from memplane.application.ports import Clock, Policies, Storage, StoredKey
+from memplane.application.ports import Clock, Policies, Storage
+from memplane.application.records import StoredKey
 from memplane.domain.errors import Invalid, NotFound, Unauthenticated
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal

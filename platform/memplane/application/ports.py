@@ -1,26 +1,38 @@
 """What the use cases need from the outside, stated as intent."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from memplane.application.records import (
+    Access,
+    Answered,
+    Burial,
+    Candidates,
+    ChangeEntry,
+    Edge,
+    Entity,
+    EntityQuery,
+    Held,
+    OperationalEvent,
+    Proposal,
+    Query,
+    SearchMaterial,
+    StoredKey,
+    TurnPlace,
+    Vector,
+)
 from memplane.domain.capabilities import Capabilities
-from memplane.domain.delta import Change, ChangeEvent
+from memplane.domain.delta import Change
+from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.policy import Policy
-from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
-from memplane.domain.text import Terms
 
 T = TypeVar("T")
-Vector = NDArray[np.float32]
 
 
 class Clock(Protocol):
@@ -56,37 +68,6 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SearchMaterial:
-    """What makes a text findable: its terms and its embedding."""
-
-    terms: Terms
-    embedding: Vector | None
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A question, ready for the search statements.
-
-    Attributes:
-        terms: its terms.
-        words: its words in lower case, for names.
-        embedding: its vector, or ``None``.
-    """
-
-    terms: Terms
-    words: tuple[str, ...]
-    embedding: Vector | None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Every unit in scope, with its raw signals; ``ids[i]`` belongs to row ``i`` of the signals."""
-
-    ids: Sequence[UUID]
-    signals: Signals
-
-
 Unit = Memory | Turn
 """Something that can be recalled."""
 
@@ -114,6 +95,20 @@ class Reader(Protocol):
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...
 
+    async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
+        """Entities that memories in scope mention, those that most mention first."""
+        ...
+
+    async def changed_after(
+        self, scope: Scope, ids: Sequence[UUID], moment: datetime
+    ) -> Mapping[UUID, Sequence[HistoryEntry]]:
+        """What was done to memories in scope after a moment, by memory, oldest first."""
+        ...
+
+    async def around(self, scope: Scope, anchor: UUID, before: int, after: int) -> list[Unit]:
+        """The units in scope that were recorded before and after one, oldest first, that one among them."""
+        ...
+
     async def thread_users(self, scope: Scope, thread_id: str) -> list[str]:
         """The users in the scope's tenant and user list that have a thread of this name."""
         ...
@@ -126,19 +121,15 @@ class Reader(Protocol):
         """Changes of memories that the scope's permissions cover, in any state, whatever its filters; oldest first."""
         ...
 
+    async def whole(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """A memory that the scope's permissions cover, in whatever state it is."""
+        ...
+
     async def history(
         self, scope: Scope, memory_id: UUID, *, before: UUID | None, limit: int
     ) -> list[HistoryEntry] | None:
         """A memory's history, newest first; ``None`` when the memory is not in scope in any state."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPlace:
-    """Where a new turn stands: its number in the thread and the thread's revision."""
-
-    seq: int
-    rev: int
 
 
 class MemoryStore(Protocol):
@@ -152,8 +143,23 @@ class MemoryStore(Protocol):
         """The active memory of the same external id, or of the same value, locked; or none."""
         ...
 
+    async def find_past(self, memory: Memory) -> Memory | None:
+        """The superseded or archived memory of the same external id; or none."""
+        ...
+
+    async def find(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """The memory, when it is in scope; not locked."""
+        ...
+
     async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:
         """The memory, locked until the transaction ends, when it is in scope."""
+        ...
+
+    async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
+        """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine.
+
+        At most so many of either; most similar first.
+        """
         ...
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
@@ -192,42 +198,79 @@ class ThreadStore(Protocol):
         """The thread's revision, without a lock; 0 when there is none."""
         ...
 
+    async def recent(self, user_id: str, since: datetime, limit: int) -> Mapping[str, datetime]:
+        """The user's threads that were active since, at most so many, the latest; with when that was."""
+        ...
 
-@dataclass(frozen=True, slots=True)
-class ChangeEntry:
-    """One line of the change log: exactly one for each revision of a thread."""
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], revs: int) -> Mapping[str, int]:
+        """Allocate so many revisions in each thread, making those that are new: each thread's last one.
 
-    user_id: str
-    thread_id: str
-    rev: int
-    memory_id: UUID
-    event: ChangeEvent
-    category: str
-    ts: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class OperationalEvent:
-    """One entry of the operational tracking."""
-
-    node: str
-    op: str
-    status: str
-    ts: datetime
-    user_id: str | None = None
-    thread_id: str | None = None
-    memory_id: UUID | None = None
-    category: str | None = None
-    sim: float | None = None
+        Args:
+            user_id: whose threads they are.
+            threads: when each was last active.
+            revs: how many for each.
+        """
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Units that one read returned, and when."""
+class Tombstones(Protocol):
+    """Values that a person rejected or erased, within a transaction."""
 
-    tenant: str
-    ids: tuple[UUID, ...]
-    event: OperationalEvent
+    async def held(self, user_id: str, category: str, keys: Collection[str]) -> "Held":
+        """Whether one of the values is buried, and whether any value is."""
+        ...
+
+    async def bury(self, user_id: str, category: str, keys: Collection[str], burial: "Burial") -> None:
+        """Bury values; one that is buried already stays as it is."""
+        ...
+
+
+class Graph(Protocol):
+    """Relations between memories, and the entities that they mention, within a transaction."""
+
+    async def link(self, edges: Sequence[Edge], now: datetime) -> None:
+        """Add relations; one that is there takes the greater strength."""
+        ...
+
+    async def linked(self, memory_id: UUID, kind: str) -> list[UUID]:
+        """Where relations of a kind lead from a memory."""
+        ...
+
+    async def mention(self, memory: Memory, mentions: Sequence[Mention], now: datetime) -> None:
+        """Note whom a memory mentions, instead of whom it did before; entities that are new are made."""
+        ...
+
+    async def name(self, user_id: str, entity_id: UUID, alias: str, key: str) -> bool:
+        """Give an entity another name; False when another entity of the user has it."""
+        ...
+
+    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> None:
+        """Put an entity into another, its name and key among the other's aliases."""
+        ...
+
+
+class Answers(Protocol):
+    """Answers to requests with an idempotency key, within a transaction."""
+
+    async def claim(self, key_id: str, name: str, request_hash: str, now: datetime) -> "Answered | None":
+        """Take an idempotency key for this transaction, or the answer of the request that took it before."""
+        ...
+
+    async def answered(self, key_id: str, name: str) -> Answered | None:
+        """The answer of the request that took an idempotency key, or none."""
+        ...
+
+    async def keep(self, key_id: str, name: str, answer: Mapping[str, object]) -> None:
+        """Store the answer of the request that took the key in this transaction."""
+        ...
+
+
+class Consents(Protocol):
+    """Proposals within a transaction."""
+
+    async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
+        """Store a proposal; the id of the open one for the same field and value, or ``None`` when it is new."""
+        ...
 
 
 class Journal(Protocol):
@@ -244,25 +287,6 @@ class Journal(Protocol):
     async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
         """Add to the access counts of memories."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class StoredKey:
-    """An API key as stored: everything but the secret, of which the SHA-256 is kept."""
-
-    tenant: str
-    key_id: str
-    secret_hash: bytes
-    agent: str | None
-    act_for: tuple[str, ...]
-    users: tuple[str, ...] | None
-    trust: str
-    scopes: tuple[str, ...]
-    label: str | None
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = None
 
 
 class KeyStore(Protocol):
@@ -288,6 +312,14 @@ class UnitOfWork(Protocol):
     threads: ThreadStore
     journal: Journal
     keys: KeyStore
+    tombstones: Tombstones
+    graph: Graph
+    answers: Answers
+    consents: Consents
+
+    async def lock_users(self, user_ids: Iterable[str]) -> None:
+        """Let no other transaction write these users' memories until this one ends; to be called first."""
+        ...
 
     async def ensure_tenant(self, now: datetime) -> None:
         """Make the tenant if it is new."""

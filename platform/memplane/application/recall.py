@@ -3,28 +3,19 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
 
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.gateway import clean_filters, clean_id
-from memplane.application.ports import (
-    Access,
-    Accesses,
-    Candidates,
-    Clock,
-    Embedder,
-    OperationalEvent,
-    Policies,
-    Query,
-    Reader,
-    Storage,
-    Unit,
-)
+from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
+from memplane.application.records import Access, Candidates, OperationalEvent, Query
 from memplane.application.threads import Delta, thread_delta, thread_user
 from memplane.domain.errors import LimitExceeded
-from memplane.domain.memory import Memory, MemoryType
+from memplane.domain.history import was_believed, words_before
+from memplane.domain.memory import Memory, MemoryText, MemoryType
 from memplane.domain.policy import ContextMode, Policy, RankingProfile
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.priors import Prior, explained, printed_weights, with_priors
@@ -59,6 +50,8 @@ class Question:
         explain: say how each score came about.
         thread_id: the thread whose changes are told.
         since_rev: the revision after which they are told.
+        believed_at: what the system believed then is asked for.
+        true_at: what was true then is asked for.
     """
 
     text: str | None
@@ -74,6 +67,8 @@ class Question:
     explain: bool = False
     thread_id: str | None = None
     since_rev: int | None = None
+    believed_at: datetime | None = None
+    true_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,7 @@ class RecallMemories:
         scope = replace(
             read_scope(principal, policy, policy.readable(agent, question.categories), self._clock(), question.filters),
             procedures=_asks_for_procedures(question, policy),
-        )
+        ).as_of(question.believed_at, question.true_at)
         profile = policy.ranking(question.ranking)
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
@@ -152,12 +147,15 @@ class RecallMemories:
         await self._guard.check(principal.tenant)
         async with self._storage.reading(principal.tenant) as reader:
             ranked = await self._ranked(reader, scope, question, query, profile)
+            ranked = await _as_believed(reader, scope, ranked)
             items = (_item(unit, prior, policy, question) for unit, prior in ranked.units)
             rendered = fit(items, question.top_k, question.budget_tokens)
-            if question.related:
+            if question.related and scope.believed_at is None:  # what was related then is not known
                 rendered = await _with_related(reader, scope, question, rendered)
             # whatever the question narrows: else a revision passes whose change the agent was never told
-            whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
+            whole = replace(
+                scope, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
+            )
             delta = await self._delta(reader, whole, question)
         self._note(principal, scope, rendered)
         weights = printed_weights(profile, self._embedder.model)
@@ -225,6 +223,24 @@ class RecallMemories:
         )
         returned = tuple(item.unit.id for item in rendered.items if isinstance(item.unit, Memory))
         self._accesses.note(Access(principal.tenant, returned, event))
+
+
+async def _as_believed(reader: Reader, scope: Scope, ranked: _Ranked) -> _Ranked:
+    """The units with the words that they had at the moment that is asked for."""
+    if scope.believed_at is None:
+        return ranked
+    later = [unit.id for unit, _ in ranked.units if isinstance(unit, Memory) and unit.updated_at > scope.believed_at]
+    if not later:
+        return ranked
+    changed = await reader.changed_after(scope, later, scope.believed_at)
+    told: list[tuple[Unit, Prior]] = []
+    for unit, prior in ranked.units:
+        if not isinstance(unit, Memory):
+            told.append((unit, prior))
+        elif was_believed(changed.get(unit.id, ())):
+            words = words_before(changed.get(unit.id, ()), scope.categories)
+            told.append((unit if words is None else replace(unit, text=MemoryText(words)), prior))
+    return _Ranked(told, ranked.candidates)
 
 
 def _asks_for_procedures(question: Question, policy: Policy) -> bool:

@@ -6,12 +6,22 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.placing import Fresh, Outcome, deleted, place, rejected
+from memplane.application.records import Held
+from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
+from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, Invalid, NotFound, VersionConflict, VisibilityForbidden
+from memplane.domain.entities import mentions
+from memplane.domain.errors import (
+    Conflict,
+    Invalid,
+    VersionConflict,
+    VisibilityForbidden,
+)
 from memplane.domain.history import HistoryEvent
-from memplane.domain.lifecycle import PURGE_AFTER, check_transition
+from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import (
     Memory,
     MemoryText,
@@ -25,11 +35,13 @@ from memplane.domain.memory import (
 from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
-from memplane.domain.scope import Scope, read_scope, trust_levels
+from memplane.domain.scope import trust_levels
+from memplane.domain.screening import screened, screened_values
+from memplane.domain.tombstones import said_keys
 from memplane.domain.writing import constrain, numbered
 
 _MISSING = "no such memory"
-_TRIES = 3
+_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,52 +78,37 @@ RECORD_FIELDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a write did.
-
-    Attributes:
-        outcome: ``created``, ``updated``, ``duplicate``, ``deleted`` or ``unchanged``.
-        memory: the memory as it is now.
-        rev: the thread's revision, for a memory with a thread.
-    """
-
-    outcome: str
-    memory: Memory
-    rev: int | None
-
-
 class Remember:
     """The writes of single memories."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def create(self, principal: Principal, new: NewMemory, agent: str | None = None) -> Outcome:
-        """Store a memory; one that is there already is counted as mentioned again.
+    async def create(
+        self, principal: Principal, new: NewMemory, agent: str | None = None, *, once: Once[Outcome] | None = None
+    ) -> Outcome:
+        """Store a memory, once: what says the same is merged with it, what it overrules becomes a thing of the past.
 
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
-            InvalidText, LimitExceeded, WritingConstraintViolated: the text cannot be stored as it is.
+            InvalidText, LimitExceeded, WritingConstraintViolated, PersonalData: the text cannot be stored as it is.
+            ValueRejected: a person rejected or erased this value.
+            AlreadyDone: the same request was carried out before.
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
         memory = prepare(principal, policy, new, now, speaker)
-        material = await self._gateway.material_of(memory.text)
+        fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
 
         async def work(write: Write) -> Outcome:
-            for _ in range(_TRIES):
-                if await write.uow.memories.add(memory, material):
-                    rev = await write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, memory)
-                    return Outcome("created", memory, rev)
-                there = await write.uow.memories.find_duplicate(memory)
-                if there is not None and there.expires_at is not None and there.expires_at <= now:
-                    await _retired(write, there)
-                elif there is not None:
-                    return await _mentioned(write, there, memory, speaker)
-            raise Conflict("the same memory is being changed at this moment; try again")
+            placed = await place(write, fresh)
+            # a memory that was there already may lie in another thread: the caller's own is told
+            return replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
 
-        return await self._gateway.run(principal, policy, now, work)
+        done = await self._gateway.run(principal, policy, now, work, users=[memory.user_id], once=once)
+        if done.outcome == "refused":
+            raise rejected()
+        return done
 
     async def update(
         self,
@@ -143,7 +140,7 @@ class Remember:
         if "category" in changes:
             policy.check_write(speaker, str(changes["category"]))
         for _ in range(_TRIES):
-            read = partial(_locked, agent=speaker, memory_id=memory_id, version=version)
+            read = partial(found, agent=speaker, memory_id=memory_id, version=version)
             before = await self._gateway.run(principal, policy, now, read)
             try:
                 return await self._replace(principal, policy, now, before, changes, speaker)
@@ -167,20 +164,24 @@ class Remember:
             VersionConflict: it is not.
         """
         changed = _changed(before, changes, policy, now)
+        if changed.text != before.text:
+            require_weight(principal, before)
         material = await self._gateway.material_of(changed.text) if changed.text != before.text else None
 
         async def work(write: Write) -> Outcome:
-            current = await _locked(write, speaker, before.id, before.version)
+            current = await locked(write, speaker, before.id, before.version)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
+            if material is not None:
+                await _refuse_rejected(write, changed)
             if not await write.uow.memories.replace(changed, material):
                 raise Conflict("another memory of this user and category says exactly this already")
-            rev = await write.changed(
-                HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, {"fields": sorted(changes)}
-            )
-            return Outcome("updated", changed, rev)
+            if material is not None:
+                await write.uow.graph.mention(changed, mentions(changed.text.searchable()), now)
+            write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, {"fields": sorted(changes)})
+            return Outcome("updated", changed, await write.settle(changed.user_id, changed.thread_id))
 
-        return await self._gateway.run(principal, policy, now, work)
+        return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
     async def delete(
         self, principal: Principal, memory_id: UUID, *, version: int | None = None, agent: str | None = None
@@ -195,24 +196,28 @@ class Remember:
         speaker = principal.speak_as(agent)
 
         async def work(write: Write) -> Outcome:
-            before = await _locked(write, speaker, memory_id, version)
+            before = await locked(write, speaker, memory_id, version, LASTING)
+            require_weight(principal, before)
             check_transition(before.state, State.SOFT_DELETED)
-            gone = _deleted(before, now)
+            gone = deleted(write, before)
             await write.uow.memories.replace(gone, None)
-            rev = await write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before)
-            return Outcome("deleted", gone, rev)
+            write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before)
+            return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
 
         return await self._gateway.run(principal, policy, now, work)
 
 
-def prepare(principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str) -> Memory:
+def prepare(
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source = Source.AGENT
+) -> Memory:
     """A new memory, authorised, normalised and constrained, ready to be stored."""
     policy.check_write(agent, new.category)
     user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
-    text = constrain(new.text, new.type, policy.writing)
+    rules = policy.category(new.category).pii
+    text = constrain(screened(new.text, rules), new.type, policy.writing)
     return Memory(
         id=new_id(),
         user_id=user_id,
@@ -221,7 +226,9 @@ def prepare(principal: Principal, policy: Policy, new: NewMemory, now: datetime,
         visibility=visibility,
         text=text,
         value_hash=value_hash(text),
-        source=Source.AGENT,
+        source=source,
+        authority=AUTHORITY[principal.trust],
+        pii=pii.kinds(text.searchable()),
         recorded_at=now,
         updated_at=now,
         agent_id=clean_id(new.agent_id, "agent_id") or agent,
@@ -239,60 +246,26 @@ def prepare(principal: Principal, policy: Policy, new: NewMemory, now: datetime,
         valid_from=new.valid_from,
         valid_until=new.valid_until,
         expires_at=new.expires_at,
-        attributes=checked(new.attributes),
+        attributes=screened_values(checked(new.attributes), rules),
     )
 
 
-def writable_scope(write: Write, agent: str) -> Scope:
-    """What an agent may change: memories that it may both read and write."""
-    allowed = write.policy.allowlist(agent)
-    both = tuple(name for name in allowed.read if name in allowed.write)
-    return read_scope(write.principal, write.policy, both, write.now)
-
-
-async def _locked(write: Write, agent: str, memory_id: UUID, version: int | None) -> Memory:
-    memory = await write.uow.memories.lock(writable_scope(write, agent), memory_id)
-    if memory is None:
-        raise NotFound(_MISSING)
-    if version is not None and memory.version != version:
-        raise VersionConflict(
-            f"the memory is at version {memory.version}, not {version}: read it again", version=memory.version
-        )
-    return memory
-
-
-async def _retired(write: Write, expired: Memory) -> None:
-    """Take an expired memory out of the way of one that says the same anew."""
-    gone = _deleted(expired, write.now)
-    await write.uow.memories.replace(gone, None)
-    await write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, expired)
-
-
-async def _mentioned(write: Write, there: Memory, told: Memory, agent: str) -> Outcome:
-    if there.value_hash != told.value_hash:  # found by its name alone, which must not open another category
-        allowed = write.policy.allowlist(agent).read
-        scope = read_scope(write.principal, write.policy, allowed, write.now)
-        if await write.uow.memories.lock(scope, there.id) is None:
-            raise Conflict("external_id: is taken; choose another", field="external_id")
-    again = replace(there, mention_count=there.mention_count + 1, updated_at=write.now, version=there.version + 1)
-    await write.uow.memories.replace(again, None)
-    await write.changed(HistoryEvent.MENTION, None, again, there, {"mention_count": again.mention_count})
-    rev = await write.uow.threads.revision(told.user_id, told.thread_id) if told.thread_id else None
-    return Outcome("duplicate", again, rev)
-
-
-def _deleted(memory: Memory, now: datetime) -> Memory:
-    return replace(
-        memory, state=State.SOFT_DELETED, purge_at=now + PURGE_AFTER, updated_at=now, version=memory.version + 1
-    )
+async def _refuse_rejected(write: Write, memory: Memory) -> None:
+    keys = said_keys(memory.text)
+    if await write.uow.tombstones.held(memory.user_id, memory.category, keys) is Held.THESE:
+        raise rejected()
 
 
 def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now: datetime) -> Memory:
     words = {name: value for name, value in changes.items() if name in TEXT_FIELDS}
     record = {name: value for name, value in changes.items() if name in RECORD_FIELDS}
-    text = before.text
-    if "attributes" in record:
-        record["attributes"] = checked(record["attributes"] or {})  # type: ignore[arg-type]  # it checks every form
+    text, moved = before.text, "category" in record
+    rules = policy.category(str(record.get("category", before.category))).pii
+    if "attributes" in record or moved:
+        attributes = checked(record.get("attributes", before.attributes) or {})  # type: ignore[arg-type]  # it checks every form
+        record["attributes"] = screened_values(attributes, rules)
+    if moved:
+        text = screened(text, rules)
     if words:
         if "content" in words:
             words = {"narrative": None} | words  # what was too long in the older text went there
@@ -300,8 +273,8 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
             words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
-        text = constrain(merged, before.type, policy.writing)
-    changed = replace(before, text=text, value_hash=value_hash(text), **record)  # type: ignore[arg-type]  # as above
+        text = constrain(screened(merged, rules), before.type, policy.writing)
+    changed = replace(before, text=text, value_hash=value_hash(text), pii=pii.kinds(text.searchable()), **record)  # type: ignore[arg-type]  # as above
     return replace(changed, updated_at=now, version=before.version + 1)
 
 

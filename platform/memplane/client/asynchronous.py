@@ -4,16 +4,29 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 from urllib.parse import quote
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx2
 from pydantic import ValidationError
 
 from memplane.client.connection import Call, Connection
 from memplane.client.errors import Invalid
-from memplane.client.fields import ChangeFields, ListFields, MemoryFields, QueryFields, TurnEntry, TurnFields
+from memplane.client.fields import (
+    ChangeFields,
+    CorrectionFields,
+    ListFields,
+    MemoryFields,
+    QueryFields,
+    TurnEntry,
+    TurnFields,
+    Verb,
+    VerbFields,
+)
 from memplane.contracts.base import Message
+from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
+from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
+    CorrectionRequest,
     Health,
     HistoryList,
     MemoryChange,
@@ -21,10 +34,13 @@ from memplane.contracts.memories import (
     MemoryRecord,
     NewMemoryRequest,
     NewTurnRequest,
+    PinRequest,
+    RejectRequest,
     ThreadDelta,
     TurnBatchOutcome,
     TurnBatchRequest,
     TurnOutcome,
+    VerbRequest,
     WriteOutcome,
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
@@ -33,13 +49,15 @@ TIMEOUT_SECONDS = 30.0
 RETRIES = 3
 PAGE_SIZE = 100
 
+_BODIES: Mapping[Verb, type[Message]] = {"pin": PinRequest, "reject": RejectRequest}
+
 
 class Memplane:
     """A Memplane server, as one API key sees it. Use it as an async context manager, or call `close`.
 
     Every method raises `MemplaneClientError`: its subclass says what kind of failure, its ``code`` exactly which. A
-    read, and a write that carries ``external_id``, is tried again when the server is away or busy; other writes are
-    not, since the first one may have arrived.
+    read, and a write that is a POST, is tried again when the server is away or busy: each such write carries an
+    `Idempotency-Key`, so that a second arrival has no second effect. Changes and deletions are not tried again.
 
     Args:
         url: the server's, such as ``http://127.0.0.1:7077``.
@@ -81,23 +99,18 @@ class Memplane:
     async def turn(self, text: str, **fields: Unpack[TurnFields]) -> TurnOutcome:
         """Store one message of a conversation."""
         body = _json(NewTurnRequest, {"text": text, **fields})
-        call = Call("POST", "/v1/turns", body, repeatable=fields.get("external_id") is not None)
+        call = _write("/v1/turns", body)
         return await self._connection.ask(call, TurnOutcome)
 
     async def turns(self, batch: Iterable[NewTurnRequest | TurnEntry]) -> TurnBatchOutcome:
         """Store up to 1 000 messages, all or none."""
         entries = list(batch)
-        names = [
-            entry.external_id if isinstance(entry, NewTurnRequest) else entry.get("external_id") for entry in entries
-        ]
-        body = _json(TurnBatchRequest, {"turns": entries})
-        call = Call("POST", "/v1/turns:batch", body, repeatable=None not in names)
+        call = _write("/v1/turns:batch", _json(TurnBatchRequest, {"turns": entries}))
         return await self._connection.ask(call, TurnBatchOutcome)
 
     async def remember(self, content: str, **fields: Unpack[MemoryFields]) -> WriteOutcome:
-        """Store one thing known; one that is there already is counted as mentioned again."""
-        body = _json(NewMemoryRequest, {"content": content, **fields})
-        call = Call("POST", "/v1/memories", body, repeatable=fields.get("external_id") is not None)
+        """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
+        call = _write("/v1/memories", _json(NewMemoryRequest, {"content": content, **fields}))
         return await self._connection.ask(call, WriteOutcome)
 
     async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
@@ -131,6 +144,66 @@ class Memplane:
         """A page of what was done to a memory, newest first; ``cursor`` is the ``next`` of the page before."""
         call = _get(f"{_memory(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
         return await self._connection.ask(call, HistoryList)
+
+    async def say(
+        self, memory_id: UUID | str, verb: Verb, *, version: int | None = None, **fields: Unpack[VerbFields]
+    ) -> WriteOutcome:
+        """Give feedback on a memory: `reinforce`, `demote`, `pin`, `confirm`, `retract`, `reject` or `restore`."""
+        kind = _BODIES.get(verb, VerbRequest)
+        call = _write(f"{_memory(memory_id)}/{verb}", _json(kind, fields), _if_match(version))
+        return await self._connection.ask(call, WriteOutcome)
+
+    async def correct(
+        self, memory_id: UUID | str, content: str, *, version: int | None = None, **fields: Unpack[CorrectionFields]
+    ) -> WriteOutcome:
+        """Replace a memory that is wrong; the old one stays in the history as superseded."""
+        body = _json(CorrectionRequest, {"content": content, **fields})
+        call = _write(f"{_memory(memory_id)}/correct", body, _if_match(version))
+        return await self._connection.ask(call, WriteOutcome)
+
+    async def why(self, memory_id: UUID | str, *, agent: str | None = None) -> WhyRecord:
+        """A memory in whatever state, its sources, and what was decided about it."""
+        return await self._connection.ask(_get(f"{_memory(memory_id)}/why", agent=agent), WhyRecord)
+
+    async def timeline(
+        self, memory_id: UUID | str, *, before: int | None = None, after: int | None = None, agent: str | None = None
+    ) -> Timeline:
+        """What was recorded of the same user before and after a memory or turn, oldest first."""
+        call = _get(f"{_memory(memory_id)}/timeline", before=before, after=after, agent=agent)
+        return await self._connection.ask(call, Timeline)
+
+    async def related(
+        self, memory_id: UUID | str, *, limit: int | None = None, agent: str | None = None
+    ) -> RelatedList:
+        """Memories that relations link to one, strongest first."""
+        return await self._connection.ask(_get(f"{_memory(memory_id)}/related", limit=limit, agent=agent), RelatedList)
+
+    async def entities(
+        self,
+        user_id: str,
+        *,
+        kind: str | None = None,
+        name: str | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+    ) -> EntityList:
+        """Whom and what a user's memories mention, those that most mention first; of a kind or name alone if given."""
+        call = _get("/v1/entities", user_id=user_id, kind=kind, name=name, limit=limit, agent=agent)
+        return await self._connection.ask(call, EntityList)
+
+    async def entity(self, entity_id: UUID | str, *, agent: str | None = None) -> EntityRecord:
+        """One entity, by its id."""
+        return await self._connection.ask(_get(_entity(entity_id), agent=agent), EntityRecord)
+
+    async def alias(self, entity_id: UUID | str, alias: str, *, agent: str | None = None) -> EntityRecord:
+        """Give an entity another name, by which memories are linked to it and found from now on."""
+        call = _write(f"{_entity(entity_id)}/aliases", _json(AliasRequest, {"alias": alias, "agent": agent}))
+        return await self._connection.ask(call, EntityRecord)
+
+    async def merge(self, entity_id: UUID | str, into: UUID | str, *, agent: str | None = None) -> EntityRecord:
+        """Put an entity into another: its memories and names become the other's, and it is gone."""
+        call = _write(f"{_entity(entity_id)}/merge", _json(MergeRequest, {"into": into, "agent": agent}))
+        return await self._connection.ask(call, EntityRecord)
 
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
@@ -191,6 +264,12 @@ def _renamed(fields: Mapping[str, object], name: str, wire: str) -> dict[str, ob
     return {wire if given == name else given: value for given, value in fields.items()}
 
 
+def _write(path: str, body: str, headers: Mapping[str, str] | None = None) -> Call:
+    """A write that the server carries out once, however often it arrives."""
+    once = {"Idempotency-Key": str(uuid4())}
+    return Call("POST", path, body, headers=once | dict(headers or {}), repeatable=True)
+
+
 def _get(path: str, **parameters: object) -> Call:
     return Call("GET", path, parameters=_parameters(**parameters), repeatable=True)
 
@@ -210,6 +289,10 @@ def _parameters(**given: object) -> dict[str, str | list[str]]:
 
 def _memory(memory_id: UUID | str) -> str:
     return f"/v1/memories/{_segment(str(memory_id))}"
+
+
+def _entity(entity_id: UUID | str) -> str:
+    return f"/v1/entities/{_segment(str(entity_id))}"
 
 
 def _segment(value: str) -> str:

@@ -50,7 +50,7 @@ class QueryFields(TypedDict, total=False):
     ranking: str | None
     related: bool
     explain: bool
-    as_of: None
+    as_of: Mapping[str, object] | None
 
 
 class TurnFields(TypedDict, total=False):
@@ -135,3 +135,28 @@ class ListFields(TypedDict, total=False):
     tag: Sequence[str]
     pinned: bool | None
     agent: str | None
+
+
+Verb = Literal["reinforce", "demote", "pin", "confirm", "retract", "reject", "restore"]
+"""What can be said of a memory without further words."""
+
+
+class VerbFields(TypedDict, total=False):
+    """`VerbRequest`, with what `pin` and `reject` take besides."""
+
+    agent: str | None
+    pinned: bool
+    reason: str | None
+
+
+class CorrectionFields(TypedDict, total=False):
+    """`CorrectionRequest`, but for its ``content``."""
+
+    agent: str | None
+    title: str | None
+    narrative: str | None
+    facts: Sequence[str]
+    tags: Sequence[str]
+    lang: str | None
+    valid_from: Moment | None
+    source_ids: Sequence[UUID | str]

@@ -91,12 +91,62 @@ class MemoryChange(Request):
 class WriteOutcome(Message):
     """What a write did."""
 
-    outcome: Literal["created", "updated", "duplicate", "deleted", "unchanged"]
+    outcome: Literal[
+        "created",
+        "updated",
+        "merged",
+        "duplicate",
+        "superseded",
+        "disputed",
+        "outdated",
+        "deleted",
+        "retracted",
+        "rejected",
+        "restored",
+        "unchanged",
+    ]
+    """`superseded`: it took the place of others; `disputed`: it waits for review; `outdated`: newer is known."""
     id: UUID
     version: int
     rev: int | None = None
     """The thread's revision, for a memory with a thread."""
     external_id: str | None = None
+    overruled: list[UUID] = []
+    """Memories that it took the place of, that it disputes, or that are newer than it."""
+
+
+class VerbRequest(Request):
+    """What is said of a memory needs no more words."""
+
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+
+
+class PinRequest(VerbRequest):
+    """Whether to keep a memory whatever its age."""
+
+    pinned: bool = True
+
+
+class RejectRequest(VerbRequest):
+    """Why a person rejects a memory."""
+
+    reason: Annotated[str, Field(max_length=63)] | None = None
+
+
+class CorrectionRequest(VerbRequest):
+    """What is right instead."""
+
+    content: Text
+    title: Text | None = None
+    narrative: Text | None = None
+    facts: Texts = []
+    tags: Labels = []
+    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    valid_from: Time | None = None
+    """Since when it is so; without it, for as long as anything is known."""
+    source_ids: Annotated[list[UUID], Field(max_length=100)] = []
+    """Turns that say it."""
 
 
 class MemoryRecord(Message):
@@ -143,6 +193,8 @@ class MemoryRecord(Message):
     access_count: int
     reinforcement: int
     version: int
+    pii: list[str]
+    """Kinds of personal data in its text."""
     attributes: dict[str, JsonValue]
 
 

@@ -44,6 +44,13 @@ class QueryFilters(Request):
     """Exclusive; a day or a time."""
 
 
+class AsOf(Request):
+    """Another moment: what the system believed then, or what was true then as it knows now, or both."""
+
+    believed_at: Time | None = None
+    true_at: Time | None = None
+
+
 class QueryRequest(Request):
     """A question to the memory."""
 
@@ -71,8 +78,8 @@ class QueryRequest(Request):
     """Add one or two memories that relations link to the found ones."""
     explain: bool = False
     """Say how each score came about."""
-    as_of: None = None
-    """Reserved: only the present can be asked for."""
+    as_of: AsOf | None = None
+    """Another moment than now."""
 
     @model_validator(mode="after")
     def _delta_needs_a_thread(self) -> "QueryRequest":

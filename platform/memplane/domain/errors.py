@@ -39,6 +39,12 @@ class WritingConstraintViolated(Invalid):
     code = "writing_constraint"
 
 
+class PersonalDataRefused(Invalid):
+    """The text holds personal data of a kind that the policy keeps out of the category."""
+
+    code = "personal_data_refused"
+
+
 class UnknownCategory(Invalid):
     """A category that the policy does not know."""
 
@@ -121,6 +127,24 @@ class VersionConflict(Conflict):
     """The record changed since the version that the caller holds."""
 
     code = "version_conflict"
+
+
+class ValueRejected(Conflict):
+    """A person rejected or erased this value: it is not stored again, whoever says it."""
+
+    code = "value_rejected"
+
+
+class TrustTooLow(Forbidden):
+    """The caller is trusted less than whoever stands behind the memory."""
+
+    code = "trust_too_low"
+
+
+class IdempotencyMismatch(Invalid):
+    """The idempotency key was used for another request before."""
+
+    code = "idempotency_mismatch"
 
 
 class PolicyError(MemplaneError):

@@ -1,10 +1,12 @@
 """The append-only history of memories."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
+
+from memplane.domain.memory import TrustState
 
 
 class HistoryEvent(StrEnum):
@@ -19,6 +21,13 @@ class HistoryEvent(StrEnum):
     RESTORE = "RESTORE"
     CONSENT = "CONSENT"
     REINFORCE = "REINFORCE"
+    DEMOTE = "DEMOTE"
+    CONFIRM = "CONFIRM"
+    SUPERSEDE = "SUPERSEDE"
+    DISPUTE = "DISPUTE"
+    RETRACT = "RETRACT"
+    REJECT = "REJECT"
+    PIN = "PIN"
     MENTION = "MENTION"
 
 
@@ -35,3 +44,28 @@ class HistoryEntry:
     old_ref: str | None = None
     new_ref: str | None = None
     meta: Mapping[str, object] = field(default_factory=dict)
+
+
+_LEAVING = frozenset({HistoryEvent.SUPERSEDE, HistoryEvent.RETRACT, HistoryEvent.DELETE, HistoryEvent.TTL})
+
+
+def was_believed(later: Sequence[HistoryEntry]) -> bool:
+    """Whether a memory was believed before what was done to it later, oldest first: neither gone nor in doubt."""
+    for entry in later:
+        if entry.event is HistoryEvent.RESTORE:
+            return False
+        if entry.event in _LEAVING:
+            return True
+        if entry.event is HistoryEvent.CONFIRM:
+            return entry.meta.get("was") != TrustState.DISPUTED
+    return True
+
+
+def words_before(later: Sequence[HistoryEntry], categories: Collection[str]) -> str | None:
+    """A memory's words before it was first changed, if that was under categories that may be read; else none."""
+    for entry in later:
+        if entry.event is HistoryEvent.UPDATE and entry.old_ref is not None:
+            under = entry.meta.get("categories")
+            readable = isinstance(under, list) and all(name in categories for name in under)
+            return entry.old_ref if readable else None
+    return None

@@ -120,7 +120,10 @@ class MemoryText:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One discrete thing known. Times are UTC; ``confidence`` is 0…1; ``importance`` 1…5."""
+    """One discrete thing known.
+
+    Times are UTC; ``confidence`` is 0…1; ``importance`` 1…5; ``authority`` is how far its writer was trusted, 0…3.
+    """
 
     id: UUID
     user_id: str
@@ -142,6 +145,7 @@ class Memory:
     pinned: bool = False
     confidence: float = 1.0
     trust_state: TrustState = TrustState.CANDIDATE
+    authority: int = 3
     min_trust: str = "public"
     source_ids: tuple[UUID, ...] = ()
     event_time: datetime | None = None
@@ -160,7 +164,16 @@ class Memory:
     last_hit_at: datetime | None = None
     layer: Layer = Layer.MID
     version: int = 1
+    pii: tuple[str, ...] = ()
     attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+CONFIRMED_WEIGHT = 4
+
+
+def weight(memory: Memory) -> int:
+    """How much it takes to overrule a memory: its writer's authority, or more once a person confirmed it."""
+    return CONFIRMED_WEIGHT if memory.trust_state is TrustState.CONFIRMED else memory.authority
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """What the policy files say, as frozen values: who may see what, how text is written, how results are ranked."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from memplane.domain.comparison import MergeRules
 from memplane.domain.errors import (
     CategoryForbidden,
     UnknownCategory,
@@ -11,6 +12,8 @@ from memplane.domain.errors import (
     VisibilityForbidden,
 )
 from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.pii import Pii
+from memplane.domain.screening import Screening
 
 
 class ContextMode(StrEnum):
@@ -40,6 +43,7 @@ class Category:
         rag_length: the most items it gives to a context, for ``rag``.
         sensitive_fields: profile fields in it that need consent.
         system: shipped with the product, as opposed to the operator's own.
+        pii: what is done about personal data in it, by kind; what is absent is tagged.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Category:
     rag_length: int | None = None
     sensitive_fields: tuple[str, ...] = ()
     system: bool = True
+    pii: Mapping[Pii, Screening] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,7 @@ class Policy:
         turns_category: the category of conversation turns.
         writing: text rules.
         rankings: ranking profiles by name; ``default`` is always there.
+        merging: from which similarity on two texts may be one fact.
         digest: ``sha256:`` and the hash of the files' content.
     """
 
@@ -202,6 +208,7 @@ class Policy:
     turns_category: str
     writing: WritingRules
     rankings: Mapping[str, RankingProfile]
+    merging: MergeRules
     digest: str
 
     def allowlist(self, agent: str) -> Allowlist:

@@ -144,3 +144,19 @@ def contextual_bm25(signals: Signals, parameters: Bm25) -> Floats:
     for weight, row in zip(idf * (parameters.k1 + 1), frequency, strict=True):
         total += weight * (row / (row + norm))  # one term after the other: equal units get equal sums
     return total
+
+
+def closest(signals: Signals, limit: int) -> list[tuple[int, float]]:
+    """The units that are nearest by meaning, and those that are nearest by words, with their cosine (0 without one).
+
+    Two sentences that differ in one name may be far apart for an embedding of words: then the rest of the words tells.
+    """
+    if not len(signals):
+        return []
+    similarity = np.zeros(len(signals)) if signals.similarity is None else np.nan_to_num(signals.similarity, nan=0.0)
+    lexical = contextual_bm25(signals, Bm25(before=(), after=()))
+    places: dict[int, float] = {}
+    for signal in (similarity, lexical):
+        best = np.argsort(-signal, kind="stable")[:limit]
+        places |= {int(place): float(similarity[place]) for place in best if signal[place] > 0}
+    return sorted(places.items(), key=lambda pair: -pair[1])

@@ -54,6 +54,9 @@ class Scope:
         trust_states: epistemic states.
         now: rows that expired before it are gone.
         turns: whether conversation turns are in scope.
+        believed_at: read what the system believed then, and not what it believes now.
+        true_at: read what was true then, and not what is true now.
+        ended: whether what is no longer true is in scope; a question for the present leaves it out.
         procedures: whether memories of type ``procedural`` are in scope; a question gets them only when it asks.
         filters: what the request narrows further.
     """
@@ -68,11 +71,21 @@ class Scope:
     states: tuple[State, ...] = (State.ACTIVE,)
     trust_states: tuple[TrustState, ...] = RETRIEVABLE_TRUST
     procedures: bool = True
+    believed_at: datetime | None = None
+    true_at: datetime | None = None
+    ended: bool = True
     filters: Filters = field(default_factory=Filters)
 
     def narrowed_to_permission(self) -> "Scope":
         """The same permissions, without the request's filters."""
         return replace(self, filters=Filters())
+
+    def as_of(self, believed_at: datetime | None, true_at: datetime | None) -> "Scope":
+        """The same scope at another moment, with what has been superseded since; without one, for the present."""
+        if believed_at is None and true_at is None:
+            return replace(self, ended=False)
+        states = (State.ACTIVE, State.SUPERSEDED)
+        return replace(self, believed_at=believed_at, true_at=true_at, states=states)
 
 
 _TRUST_ORDER: Mapping[str, tuple[str, ...]] = {

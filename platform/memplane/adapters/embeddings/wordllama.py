@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from memplane.application.ports import Vector
+from memplane.application.records import Vector
 from memplane.domain.errors import SettingsError
 
 DIMENSIONS = 256

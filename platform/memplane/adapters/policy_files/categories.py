@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from memplane.adapters.policy_files.value import Value
+from memplane.adapters.policy_files.value import Value, did_you_mean
+from memplane.domain.pii import Pii
 from memplane.domain.policy import Allowlist, Category, ContextMode, Trust
+from memplane.domain.screening import Rules, Screening
 
 MAX_RAG_LENGTH = 1_000
 """The most items that one category may give to a context."""
@@ -22,13 +24,14 @@ class CategoryRules:
 
 def read_categories(root: Value) -> CategoryRules:
     """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("categories", "turns", "allowlists"))
+    fields = root.fields(("categories", "turns", "allowlists"), ("pii",))
+    everywhere = _screening(fields["pii"])
     groups = fields["categories"].fields(("system",), ("custom",))
     categories: dict[str, Category] = {}
     lines: dict[str, int] = {}
     for group in ("system", "custom"):
         for item in groups[group].items():
-            name, category = _category(item, system=group == "system")
+            name, category = _category(item, everywhere, system=group == "system")
             if category.name in categories:
                 name.fail(f"category '{category.name}' is already there, on line {lines[category.name]}; keep one")
             elif category.name:
@@ -45,9 +48,9 @@ def read_categories(root: Value) -> CategoryRules:
     )
 
 
-def _category(item: Value, *, system: bool) -> tuple[Value, Category]:
+def _category(item: Value, everywhere: Rules, *, system: bool) -> tuple[Value, Category]:
     """The category, and the place of its name."""
-    fields = item.fields(("name", "context"), ("rag_length", "sensitive_fields"))
+    fields = item.fields(("name", "context"), ("rag_length", "sensitive_fields", "pii"))
     problems = len(item.report)
     context = fields["context"].choice("context", ContextMode, ContextMode.NONE)
     length = fields["rag_length"]
@@ -62,7 +65,24 @@ def _category(item: Value, *, system: bool) -> tuple[Value, Category]:
         rag_length=length.whole(1, MAX_RAG_LENGTH) if length.present else None,
         sensitive_fields=fields["sensitive_fields"].distinct(Value.name),
         system=system,
+        pii=MappingProxyType({**everywhere, **_screening(fields["pii"])}),
     )
+
+
+def _screening(value: Value) -> Rules:
+    """What is done by kind of personal data; ``"*"`` stands for the kinds that are not named."""
+    kinds = tuple(kind.value for kind in Pii)
+    named: dict[Pii, Screening] = {}
+    others: Screening | None = None
+    for name, rule in value.table(names=False).items() if value.present else ():
+        chosen = rule.choice("rule", Screening, Screening.TAG)
+        if name == "*":
+            others = chosen
+        elif name in kinds:
+            named[Pii(name)] = chosen
+        else:
+            rule.fail_key(f"unknown kind of personal data;{did_you_mean(name, kinds)} accepted: {', '.join(kinds)}, *")
+    return {kind: others for kind in Pii if others is not None} | named
 
 
 def _allowlist(value: Value, categories: Mapping[str, Category]) -> Allowlist:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memplane.adapters.policy_files.categories import read_categories
 from memplane.adapters.policy_files.document import MAX_BYTES, parse
+from memplane.adapters.policy_files.merge import read_merge
 from memplane.adapters.policy_files.ranking import read_ranking
 from memplane.adapters.policy_files.report import Problem, Report
 from memplane.adapters.policy_files.trust import read_trust
@@ -18,8 +19,9 @@ CATEGORIES = "categories.yaml"
 TRUST = "trust.yaml"
 WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
+MERGE = "merge.yaml"
 
-KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING)
+KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE)
 """The files of a policy: all of them must be in the folder, and no other YAML file may be."""
 
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -50,6 +52,7 @@ def load_policy(folder: Path) -> Policy:
         trust=read_trust(roots[TRUST]),
         writing=read_writing(roots[WRITING]),
         rankings=read_ranking(roots[RANKING]),
+        merging=read_merge(roots[MERGE]),
         digest=digest_of(contents),
     )
     report.raise_if_any()

@@ -20,7 +20,7 @@ from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import memories_in, turns_in
 from memplane.adapters.sql.statements import Statement
-from memplane.application.ports import Candidates, Query
+from memplane.application.records import Candidates, Query
 from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
 from memplane.domain.surroundings import Surroundings, in_thread_order

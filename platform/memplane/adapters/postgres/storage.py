@@ -1,7 +1,7 @@
 """PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -12,14 +12,19 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
+from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
 from memplane.adapters.sql.rows import key_of
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
-from memplane.application.ports import Reader, StoredKey, UnitOfWork
+from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
+from memplane.application.ports import Reader, UnitOfWork
+from memplane.application.records import Candidates, Query, StoredKey
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
+from memplane.domain.scope import Scope
 
 T = TypeVar("T")
 _ATTEMPTS = 5
@@ -56,6 +61,7 @@ class PostgresStorage:
             hide_parameters=True,  # what people said must not reach a log through an error
             connect_args={"options": options},
         )
+        sa.event.listen(self._engine.sync_engine, "connect", _connected)
 
     async def open(self) -> None:
         """Connect.
@@ -127,12 +133,13 @@ class PostgresStorage:
                     await connection.execute(
                         sa.text("SELECT set_config('memplane.tenant', :tenant, true)"), {"tenant": tenant}
                     )
-                    return await work(SqlUnitOfWork(connection, tenant, insert, TEXT_SYNTAX))
+                    return await work(SqlUnitOfWork(connection, tenant, insert, TEXT_SYNTAX, WAYS))
             except sa.exc.TimeoutError as error:
                 raise StorageUnavailable("all database connections are busy; try again shortly") from error
-            except sa.exc.DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
-                    raise _translated(error) from error
+            except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
+                cause = getattr(error, "orig", error)
+                if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
+                    raise _translated(cause) from error
                 await asyncio.sleep(0.005 * 2**attempt)
         raise AssertionError  # the loop returns or raises
 
@@ -150,6 +157,28 @@ class PostgresStorage:
             await connection.execute("SELECT 1")
 
 
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
+
+
+async def _candidates(connection: SqlConnection, scope: Scope, query: Query) -> Candidates:
+    """Within a write: what the transaction sees, its own rows among them."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    if not isinstance(driver, AsyncConnection):
+        raise StorageError("the connection is not psycopg's")
+    return await PostgresReader(driver).candidates(scope, query)
+
+
+async def _lock(connection: SqlConnection, names: Sequence[str]) -> None:
+    await connection.execute(sa.text(_LOCK), {"names": list(names)})
+
+
+WAYS = Ways(_candidates, _lock)
+
+
+def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry) -> None:
+    connection.run_async(register_vector_async)
+
+
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await register_vector_async(connection)
     # one look: all statements of a read see the same moment
@@ -157,9 +186,9 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await connection.set_read_only(True)
 
 
-def _translated(error: sa.exc.DBAPIError) -> StorageError:
-    if isinstance(error.orig, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+def _translated(error: object) -> StorageError:
+    if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
         return StorageUnavailable("the database took too long; try again shortly")
-    if isinstance(error.orig, psycopg.OperationalError):
+    if isinstance(error, psycopg.OperationalError):
         return StorageUnavailable("the database does not answer; try again shortly")
-    return StorageError(f"the database refused the statement ({getattr(error.orig, 'sqlstate', None)})")
+    return StorageError(f"the database refused the statement ({getattr(error, 'sqlstate', None)})")

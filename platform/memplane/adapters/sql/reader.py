@@ -1,14 +1,16 @@
 """One read-only transaction of one tenant: what both databases share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from memplane.adapters.sql import statements
 from memplane.adapters.sql.rows import Row, history_of, memory_of, turn_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
-from memplane.application.ports import Candidates, Query, Unit
+from memplane.application.ports import Unit
+from memplane.application.records import Candidates, Entity, EntityQuery, Query
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory
@@ -58,6 +60,39 @@ class SqlReader(ABC):
         rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
+    async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
+        """Entities that memories in scope mention, those that most mention first."""
+        rows = await self.rows(statements.entities(scope, self.syntax, wanted, limit))
+        names: dict[UUID, list[str]] = {}
+        if rows:
+            for row in await self.rows(statements.aliases(scope.tenant, self.syntax, [row["id"] for row in rows])):
+                names.setdefault(row["entity_id"], []).append(row["alias"])
+        return [
+            Entity(
+                row["id"], row["user_id"], row["kind"], row["name"], row["memories"], tuple(names.get(row["id"], ()))
+            )
+            for row in rows
+        ]
+
+    async def changed_after(
+        self, scope: Scope, ids: Sequence[UUID], moment: datetime
+    ) -> Mapping[UUID, Sequence[HistoryEntry]]:
+        """What was done to memories in scope after a moment, by memory, oldest first."""
+        found: dict[UUID, list[HistoryEntry]] = {}
+        for row in await self.rows(statements.changed_after(scope, self.syntax, ids, moment)):
+            found.setdefault(row["memory_id"], []).append(history_of(row))
+        return found
+
+    async def around(self, scope: Scope, anchor: UUID, before: int, after: int) -> list[Unit]:
+        """The units in scope that were recorded before and after one, oldest first, that one among them."""
+        sides = [
+            statements.newest(scope, self.syntax, before + 1, until=anchor),
+            statements.oldest(scope, self.syntax, after, since=anchor),
+        ]
+        ids = {row["id"] for rows in await self.rows_of_all(sides) for row in rows}
+        units = await self.units(scope, sorted(ids))
+        return [units[each] for each in sorted(units)]
+
     async def thread_users(self, scope: Scope, thread_id: str) -> list[str]:
         """The users in the scope's tenant and user list that have a thread of this name; at most two."""
         return [row["user_id"] for row in await self.rows(statements.thread_users(scope, self.syntax, thread_id))]
@@ -71,6 +106,11 @@ class SqlReader(ABC):
         """The last ``limit`` changes of memories after a revision, oldest first."""
         rows = await self.rows(statements.changes(scope, self.syntax, (user_id, thread_id), since, limit))
         return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in reversed(rows)]
+
+    async def whole(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """A memory that the scope's permissions cover, in whatever state it is."""
+        rows = await self.rows(statements.whole(scope, self.syntax, memory_id))
+        return memory_of(rows[0]) if rows else None
 
     async def history(
         self, scope: Scope, memory_id: UUID, *, before: UUID | None, limit: int

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.application.ports import SearchMaterial, StoredKey
+from memplane.application.records import SearchMaterial, StoredKey
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import (
     Layer,
@@ -39,7 +39,17 @@ def pack_terms(terms: Terms) -> bytes:
 
 _PLAIN = (
     *("id", "user_id", "agent_id", "run_id", "actor_id", "thread_id", "external_id", "category", "min_trust"),
-    *("importance", "pinned", "confidence", "reinforcement", "mention_count", "access_count", "hits", "value_hash"),
+    *(
+        "importance",
+        "pinned",
+        "confidence",
+        "reinforcement",
+        "mention_count",
+        "access_count",
+        "hits",
+        "value_hash",
+        "authority",
+    ),
     *("event_time", "valid_from", "valid_until", "recorded_at", "superseded_at", "updated_at", "last_accessed"),
     *("last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
 )
@@ -47,7 +57,7 @@ _TEXT = ("title", "content", "narrative", "facts", "steps", "tags", "related_fil
 _LISTS = ("facts", "steps", "tags", "related_files")
 _NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer")
 
-MEMORY_COLUMNS = (*_PLAIN, *_TEXT, *_NAMED, "source_ids")
+MEMORY_COLUMNS = (*_PLAIN, *_TEXT, *_NAMED, "source_ids", "pii")
 TURN_COLUMNS = (
     *("id", "user_id", "thread_id", "seq", "rev", "role", "text", "recorded_at", "actor_id", "agent_id", "run_id"),
     *("event_time", "external_id"),
@@ -69,6 +79,7 @@ def memory_of(row: Row) -> Memory:
         state=State(row["state"]),
         layer=Layer(row["layer"]),
         source_ids=tuple(UUID(value) for value in row["source_ids"]),
+        pii=tuple(row["pii"]),
     )
 
 
@@ -78,6 +89,7 @@ def memory_values(memory: Memory) -> dict[str, object]:
     values |= {name: getattr(memory.text, name) for name in _TEXT}
     return values | {
         "source_ids": tuple(str(value) for value in memory.source_ids),
+        "pii": memory.pii,
         "attributes": dict(memory.attributes),
         "token_count": estimate_tokens(memory.text.content),
     }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from memplane.domain.entities import key_of
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.scope import Scope
 
@@ -14,9 +15,9 @@ TURN_IMPORTANCE = 3
 _MENTIONS = """EXISTS (
 SELECT 1 FROM memory_entities me JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id
  WHERE me.tenant_id = {alias}.tenant_id AND me.memory_id = {alias}.id
-   AND (e.name_key = {key} OR EXISTS (
+   AND ({name} OR EXISTS (
         SELECT 1 FROM entity_aliases a
-         WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id AND a.alias_key = {key})))"""
+         WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id AND {alias_name})))"""
 # Served by pk_memory_entities, pk_entities and uq_entity_aliases_tenant_id_entity_id_alias_key.
 
 
@@ -94,6 +95,7 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
         found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))
         found.conditions.append(f"({alias}.expires_at IS NULL OR {alias}.expires_at > {syntax.value('now')})")
         found.values["now"] = scope.now
+        _moment(found, scope, alias)
     _memory_filters(found, scope, alias)
     return found
 
@@ -120,7 +122,31 @@ def turns_in(scope: Scope, syntax: Syntax, alias: str = "t") -> Predicate | None
     _owner(found, scope, alias)
     _speech_filters(found, scope, alias)
     _time_filters(found, scope, f"{alias}.recorded_at")
+    if scope.believed_at is not None:
+        found.compare(f"{alias}.recorded_at", "<=", "believed_at", scope.believed_at)
     return found
+
+
+def _moment(found: Predicate, scope: Scope, alias: str) -> None:
+    """What is true and believed at the moments that the scope names.
+
+    What overruled a memory later also said until when it was true: at an earlier moment nobody knew.
+    """
+    until = f"{alias}.valid_until IS NULL OR {alias}.valid_until > "
+    if scope.believed_at is not None:
+        found.compare(f"{alias}.recorded_at", "<=", "believed_at", scope.believed_at)
+        later = f"{alias}.superseded_at > {found.syntax.value('believed_at')}"
+        found.conditions.append(f"({alias}.superseded_at IS NULL OR {later})")
+        until = f"{later} OR {until}"
+    if scope.true_at is not None:
+        found.values["true_at"] = scope.true_at
+        moment = found.syntax.value("true_at")
+        found.conditions.append(f"({alias}.valid_from IS NULL OR {alias}.valid_from <= {moment})")
+        found.conditions.append(f"({until}{moment})")
+    elif scope.believed_at is not None:
+        found.conditions.append(f"({until}{found.syntax.value('believed_at')})")
+    elif not scope.ended:
+        found.conditions.append(f"({until}{found.syntax.value('now')})")
 
 
 def _owner(found: Predicate, scope: Scope, alias: str) -> None:
@@ -164,5 +190,8 @@ def _memory_filters(found: Predicate, scope: Scope, alias: str) -> None:
         found.conditions.append(found.syntax.holds_all(f"{alias}.tags", "f_tags"))
         found.values["f_tags"] = [tag.casefold() for tag in chosen.tags]
     if chosen.entity is not None:
-        found.conditions.append(_MENTIONS.format(alias=alias, key=found.syntax.value("f_entity")))
-        found.values["f_entity"] = " ".join(chosen.entity.casefold().split())
+        by = {"name": "e.name_key", "alias_name": "a.alias_key"}
+        names = {part: found.syntax.any_of(column, "f_entity") for part, column in by.items()}
+        found.conditions.append(_MENTIONS.format(alias=alias, **names))
+        asked = " ".join(chosen.entity.casefold().split())
+        found.values["f_entity"] = sorted({asked, key_of(chosen.entity)})

@@ -5,11 +5,13 @@ for a query is each database's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
+from memplane.application.records import EntityQuery
 from memplane.domain.scope import Scope
 
 _MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
@@ -18,7 +20,7 @@ _TURN = ", ".join(f"t.{name}" for name in TURN_COLUMNS)
 # Ids are ordered by time. Served by ix_memories_user and ix_turns_user, or pk_memories and pk_turns for a whole tenant.
 _NEWEST = """
 SELECT {table}_ids.id FROM (
-SELECT u.id FROM {table} u WHERE {scope} ORDER BY u.id DESC LIMIT {limit}) AS {table}_ids"""
+SELECT u.id FROM {table} u WHERE {scope} ORDER BY u.id {order} LIMIT {limit}) AS {table}_ids"""
 
 # Served by pk_memories.
 _MEMORIES_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
@@ -57,7 +59,32 @@ SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS 
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
  ORDER BY c.rev DESC LIMIT {limit}"""
 
+# Served by ix_history_memory and pk_memories.
+_CHANGED_AFTER = """
+SELECT h.* FROM history h CROSS JOIN memories m
+ WHERE h.tenant_id = {tenant} AND {ids} AND h.ts > {moment} AND m.id = h.memory_id AND {scope}
+ ORDER BY h.id"""
+
+# Served by uq_entities_tenant_id_user_id_kind_name_key or pk_entities, ix_memory_entities_entity and pk_memories.
+_ENTITIES = """
+SELECT found.* FROM (
+SELECT e.id, e.user_id, e.kind, e.name,
+       (SELECT count(*) FROM memory_entities me CROSS JOIN memories m
+         WHERE me.tenant_id = e.tenant_id AND me.entity_id = e.id AND m.id = me.memory_id AND {scope}) AS memories
+  FROM entities e WHERE e.tenant_id = {tenant} AND {wanted}) AS found
+ WHERE found.memories > 0 ORDER BY found.memories DESC, found.name, found.id LIMIT {limit}"""
+
+_ALIASED = (
+    "EXISTS (SELECT 1 FROM entity_aliases a WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id"
+    " AND a.alias_key = {key})"
+)
+
+# Served by uq_entity_aliases_tenant_id_entity_id_alias_key.
+_ALIASES = """
+SELECT a.entity_id, a.alias FROM entity_aliases a WHERE a.tenant_id = {tenant} AND {ids} ORDER BY a.id"""
+
 # Served by pk_memories and ix_history_memory.
+_WHOLE = "SELECT {columns} FROM memories m WHERE {scope} AND m.id = {memory_id}"
 _SEEN = "SELECT 1 AS seen FROM memories m WHERE {scope} AND m.id = {memory_id}"
 _HISTORY = """
 SELECT h.* FROM history h
@@ -79,15 +106,35 @@ def _filled(template: str, allowed: Predicate, values: dict[str, object], **part
     return Statement(sql, allowed.values | values)
 
 
-def newest(scope: Scope, syntax: Syntax, limit: int) -> Statement:
-    """Ids of the newest memories and turns in scope."""
+def newest(scope: Scope, syntax: Syntax, limit: int, until: UUID | None = None) -> Statement:
+    """Ids of the newest memories and turns in scope, or of those that are no newer than a given one."""
+    return _by_time(scope, syntax, limit, "DESC", None if until is None else ("<=", until))
+
+
+def oldest(scope: Scope, syntax: Syntax, limit: int, since: UUID) -> Statement:
+    """Ids of the memories and turns in scope that are newer than a given one, oldest first."""
+    return _by_time(scope, syntax, limit, "ASC", (">", since))
+
+
+def _by_time(scope: Scope, syntax: Syntax, limit: int, order: str, bound: tuple[str, UUID] | None) -> Statement:
     parts: list[str] = []
     values: dict[str, object] = {"limit": limit}
     for table, allowed in (("memories", memories_in(scope, syntax, "u")), ("turns", turns_in(scope, syntax, "u"))):
         if allowed is not None:
-            parts.append(_NEWEST.format(table=table, scope=allowed.sql, limit=syntax.value("limit")))
+            if bound is not None:
+                allowed.compare("u.id", bound[0], "anchor", bound[1])
+            parts.append(_NEWEST.format(table=table, scope=allowed.sql, order=order, limit=syntax.value("limit")))
             values |= allowed.values
-    return Statement(" UNION ALL".join(parts) + f" ORDER BY 1 DESC LIMIT {syntax.value('limit')}", values)
+    return Statement(" UNION ALL".join(parts) + f" ORDER BY 1 {order} LIMIT {syntax.value('limit')}", values)
+
+
+def changed_after(scope: Scope, syntax: Syntax, ids: Sequence[UUID], moment: datetime) -> Statement:
+    """What was done to memories after a moment, the first change of each first."""
+    allowed = memories_in(
+        replace(scope.narrowed_to_permission(), believed_at=None, true_at=None), syntax, any_state=True
+    )
+    allowed.values["ids"] = list(ids)
+    return _filled(_CHANGED_AFTER, allowed, {"moment": moment}, ids=syntax.any_of("h.memory_id", "ids"))
 
 
 def memories_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement:
@@ -123,6 +170,30 @@ def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> St
     return _filled(_RELATED, allowed, {"limit": limit}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
 
 
+def entities(scope: Scope, syntax: Syntax, wanted: EntityQuery, limit: int) -> Statement:
+    """Entities that memories in scope mention, with how many do."""
+    allowed = memories_in(scope, syntax)
+    asked = Predicate(syntax)
+    asked.equal_if("e.user_id", "user_id", scope.filters.user_id)
+    if scope.users is not None:
+        asked.one_of("e.user_id", "users", sorted(scope.users))
+    asked.equal_if("e.kind", "e_kind", wanted.kind)
+    if wanted.ids is not None:
+        asked.one_of("e.id", "e_ids", list(wanted.ids))
+    if wanted.key is not None:
+        key = syntax.value("e_key")
+        asked.conditions.append(f"(e.name_key = {key} OR {_ALIASED.format(key=key)})")
+        asked.values["e_key"] = wanted.key
+    allowed.values |= asked.values
+    return _filled(_ENTITIES, allowed, {"limit": limit}, wanted=asked.sql or "true")
+
+
+def aliases(tenant: str, syntax: Syntax, ids: Sequence[UUID]) -> Statement:
+    """Other names of entities that :func:`entities` found."""
+    asked = Predicate(syntax, values={"tenant": tenant, "ids": list(ids)})
+    return _filled(_ALIASES, asked, {}, ids=syntax.any_of("a.entity_id", "ids"))
+
+
 def thread_users(scope: Scope, syntax: Syntax, thread_id: str) -> Statement:
     """At most two users in the scope's tenant and user list that have a thread of this name."""
     allowed = Predicate(syntax)
@@ -154,6 +225,12 @@ def changes(scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, l
 def seen(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
     """Whether a memory is in scope, in any state."""
     return _filled(_SEEN, memories_in(scope, syntax, any_state=True), {"memory_id": memory_id})
+
+
+def whole(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
+    """A memory in scope, in any state."""
+    allowed = memories_in(scope, syntax, any_state=True)
+    return _filled(_WHOLE, allowed, {"memory_id": memory_id}, columns=_MEMORY)
 
 
 def history(scope: Scope, syntax: Syntax, memory_id: UUID, before: UUID | None, limit: int) -> Statement:

@@ -1,7 +1,9 @@
 """The stores of a write transaction, in SQLAlchemy Core, on both databases."""
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,13 +23,24 @@ from memplane.adapters.sql.rows import (
     turn_values,
 )
 from memplane.adapters.sql.scope import Syntax, memories_in
-from memplane.application.ports import ChangeEntry, OperationalEvent, SearchMaterial, StoredKey, TurnPlace
+from memplane.application.records import (
+    Candidates,
+    ChangeEntry,
+    OperationalEvent,
+    Query,
+    SearchMaterial,
+    StoredKey,
+    TurnPlace,
+)
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, State, Turn, new_id
+from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
 
 Insert = Callable[[sa.Table], Any]
 """The database's own ``insert``, which knows ``ON CONFLICT``."""
+FindCandidates = Callable[[AsyncConnection, Scope, Query], Awaitable[Candidates]]
+"""The database's own way to the signals of everything in scope."""
 
 
 _COUNTED = 500
@@ -47,15 +60,18 @@ def thread_key(user_id: str, thread_id: str) -> int:
 class SqlMemories:
     """Memories within a transaction."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax) -> None:
+    def __init__(
+        self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax, candidates: FindCandidates
+    ) -> None:
         self._connection = connection
         self._tenant = tenant
         self._insert = insert
         self._syntax = syntax
+        self._candidates = candidates
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
-        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant, "pii": ()}
+        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
         statement = (
             self._insert(tables.memories).values(values).on_conflict_do_nothing().returning(tables.memories.c.id)
         )
@@ -82,20 +98,54 @@ class SqlMemories:
         row = (await self._connection.execute(statement)).mappings().first()
         return memory_of(dict(row)) if row else None
 
-    async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:
-        """The memory, locked until the transaction ends, when it is in scope."""
-        allowed = memories_in(scope, self._syntax, "memories")
+    async def find_past(self, memory: Memory) -> Memory | None:
+        """The superseded or archived memory of the same external id, the newest; or none."""
+        if memory.external_id is None:
+            return None
+        m = tables.memories.c
         statement = (
             sa.select(*_MEMORY)
             .where(
-                tables.memories.c.tenant_id == self._tenant,
-                tables.memories.c.id == memory_id,
-                sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
+                m.tenant_id == self._tenant,
+                m.user_id == memory.user_id,
+                m.external_id == memory.external_id,
+                m.state.in_([sa.literal_column(f"'{state}'") for state in (State.SUPERSEDED, State.ARCHIVED)]),
             )
-            .with_for_update()
+            .order_by(m.id.desc())
+            .limit(1)
         )
         row = (await self._connection.execute(statement)).mappings().first()
         return memory_of(dict(row)) if row else None
+
+    async def find(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """The memory, when it is in scope; not locked."""
+        return next(iter(await self._in_scope(scope, [memory_id])), None)
+
+    async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:
+        """The memory, locked until the transaction ends, when it is in scope."""
+        return next(iter(await self._in_scope(scope, [memory_id], locked=True)), None)
+
+    async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
+        """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine."""
+        query = Query(terms=material.terms, words=(), embedding=material.embedding)
+        found = await self._candidates(self._connection, replace(scope, turns=False), query)
+        near = await asyncio.to_thread(closest, found.signals, limit)
+        similarity = {found.ids[int(place)]: float(cosine) for place, cosine in near}
+        if not similarity:
+            return []
+        memories = await self._in_scope(scope, list(similarity))
+        return sorted(((each, similarity[each.id]) for each in memories), key=lambda pair: (-pair[1], pair[0].id))
+
+    async def _in_scope(self, scope: Scope, ids: Sequence[UUID], *, locked: bool = False) -> list[Memory]:
+        allowed = memories_in(scope, self._syntax, "memories")
+        statement = sa.select(*_MEMORY).where(
+            tables.memories.c.tenant_id == self._tenant,
+            tables.memories.c.id.in_(ids),
+            sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
+        )
+        if locked:
+            statement = statement.with_for_update()
+        return [memory_of(dict(row)) for row in (await self._connection.execute(statement)).mappings()]
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
         """Store every field of a locked memory; False when another active memory holds the same value already."""
@@ -180,6 +230,38 @@ class SqlThreads:
         t = tables.thread_revision.c
         statement = sa.select(t.rev).where(t.tenant_id == self._tenant, t.user_id == user_id, t.thread_id == thread_id)
         return (await self._connection.execute(statement)).scalar_one_or_none() or 0
+
+    async def recent(self, user_id: str, since: datetime, limit: int) -> Mapping[str, datetime]:
+        """The user's threads that were active since, at most so many, the latest; with when that was."""
+        t = tables.thread_revision.c
+        statement = (
+            sa.select(t.thread_id, t.updated_at)
+            .where(t.tenant_id == self._tenant, t.user_id == user_id, t.updated_at > since)
+            .order_by(t.updated_at.desc())
+            .limit(limit)
+        )
+        return {row.thread_id: row.updated_at for row in await self._connection.execute(statement)}
+
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], revs: int) -> Mapping[str, int]:
+        """Allocate so many revisions in each thread, in the order of their names; each thread's last one."""
+        t = tables.thread_revision.c
+        values = [
+            {
+                "tenant_id": self._tenant,
+                "user_id": user_id,
+                "thread_id": name,
+                "rev": revs,
+                "turns": 0,
+                "updated_at": at,
+            }
+            for name, at in sorted(threads.items())
+        ]
+        insert = self._insert(tables.thread_revision).values(values)
+        statement = insert.on_conflict_do_update(
+            index_elements=[t.tenant_id, t.user_id, t.thread_id],
+            set_={"rev": t.rev + revs, "updated_at": insert.excluded.updated_at},
+        ).returning(t.thread_id, t.rev)
+        return {row.thread_id: row.rev for row in await self._connection.execute(statement)}
 
 
 class SqlJournal:

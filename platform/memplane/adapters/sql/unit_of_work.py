@@ -1,27 +1,52 @@
 """One write transaction of one tenant."""
 
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql import tables
+from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
 from memplane.adapters.sql.scope import Syntax
-from memplane.adapters.sql.stores import Insert, SqlJournal, SqlKeys, SqlMemories, SqlThreads
-from memplane.application.ports import Journal, KeyStore, MemoryStore, ThreadStore
+from memplane.adapters.sql.stores import FindCandidates, Insert, SqlJournal, SqlKeys, SqlMemories, SqlThreads
+from memplane.application.ports import Answers, Consents, Graph, Journal, KeyStore, MemoryStore, ThreadStore, Tombstones
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What each database does in its own way within a write.
+
+    Attributes:
+        candidates: finds the signals of everything in scope.
+        lock: lets no other transaction take the same names until this one ends.
+    """
+
+    candidates: FindCandidates
+    lock: Callable[[AsyncConnection, Sequence[str]], Awaitable[None]]
 
 
 class SqlUnitOfWork:
     """The stores of one open transaction; whoever opened the transaction commits it."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax) -> None:
+    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax, ways: Ways) -> None:
         self._connection = connection
         self._tenant = tenant
         self._insert = insert
-        self.memories: MemoryStore = SqlMemories(connection, tenant, insert, syntax)
+        self._ways = ways
+        self.memories: MemoryStore = SqlMemories(connection, tenant, insert, syntax, ways.candidates)
         self.threads: ThreadStore = SqlThreads(connection, tenant, insert)
         self.journal: Journal = SqlJournal(connection, tenant)
         self.keys: KeyStore = SqlKeys(connection, tenant)
+        self.tombstones: Tombstones = SqlTombstones(connection, tenant, insert)
+        self.graph: Graph = SqlGraph(connection, tenant, insert)
+        self.answers: Answers = SqlAnswers(connection, tenant, insert)
+        self.consents: Consents = SqlConsents(connection, tenant)
+
+    async def lock_users(self, user_ids: Iterable[str]) -> None:
+        """Let no other transaction write these users' memories until this one ends; in the order of their names."""
+        await self._ways.lock(self._connection, [f"{self._tenant}/{user}" for user in sorted(set(user_ids))])
 
     async def ensure_tenant(self, now: datetime) -> None:
         """Make the tenant if it is new."""

@@ -16,7 +16,7 @@ from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.cache import MaterialCache, Numbers, ScopeCache, ScopeKey
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
-from memplane.application.ports import Candidates, Query
+from memplane.application.records import Candidates, Query
 from memplane.domain.ranking import Posting, Signals
 from memplane.domain.scope import Scope
 from memplane.domain.surroundings import Surroundings, in_thread_order
@@ -33,6 +33,10 @@ SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.t
   FROM {table} u WHERE u.rowid IN (SELECT value FROM json_each(:rowids))"""
 
 
+# when the first of them expires or is no longer true
+_ENDS = "min(min(coalesce(u.expires_at, '9999'), coalesce(u.valid_until, '9999')))"
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """A table of units, with the columns that only one of the two has."""
@@ -45,7 +49,7 @@ class _Source:
     seq: str
 
 
-_MEMORIES = _Source("memories", "u.version", "group_concat(u.version)", "min(u.expires_at)", "0", "0")
+_MEMORIES = _Source("memories", "u.version", "group_concat(u.version)", _ENDS, "0", "0")
 _TURNS = _Source("turns", "0", "NULL", "NULL", "u.thread_key", "u.seq")  # a turn is never rewritten
 
 

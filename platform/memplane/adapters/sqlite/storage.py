@@ -2,24 +2,27 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.statements import Statement
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork
+from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
-from memplane.application.ports import Reader, StoredKey, UnitOfWork
+from memplane.application.ports import Reader, UnitOfWork
+from memplane.application.records import Candidates, Query, StoredKey
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
+from memplane.domain.scope import Scope
 
 T = TypeVar("T")
 TENANT = "default"
@@ -78,9 +81,14 @@ class SqliteStorage:
         _refuse_other(tenant)
         try:
             async with self._turn, self._writer.begin() as connection:
-                return await work(SqlUnitOfWork(connection, tenant, insert, SYNTAX))
+                return await work(SqlUnitOfWork(connection, tenant, insert, SYNTAX, Ways(self._candidates, _alone)))
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             raise _translated(error) from error
+
+    async def _candidates(self, _connection: AsyncConnection, scope: Scope, query: Query) -> Candidates:
+        """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
+        async with self._reading() as snapshot:
+            return await SqliteReader(snapshot, self._caches).candidates(scope, query)
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id."""
@@ -112,6 +120,10 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
+
+
+async def _alone(_connection: AsyncConnection, _names: Sequence[str]) -> None:
+    """A transaction that writes is the only one."""
 
 
 def _refuse_other(tenant: str) -> None:

@@ -15,13 +15,14 @@ from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
-    from memplane.application.ports import StoredKey
+    from memplane.application.records import StoredKey
     from memplane.bootstrap import Application
 
 app = typer.Typer(name="keys", no_args_is_help=True, help="API keys of a tenant.")
 
 Tenant = Annotated[str, typer.Option(help="The tenant.")]
 DEFAULT_TENANT = "default"
+_AGENT_SCOPES = "memory:read, memory:write and checkpoint"
 _SPAN = re.compile(r"(\d{1,5})([dh])")
 
 
@@ -55,11 +56,19 @@ def create(  # noqa: PLR0913 - one argument for each option
     act_for: Annotated[
         list[str] | None, typer.Option(help="A further agent that it may speak for; '*': all. Repeatable.")
     ] = None,
-    user: Annotated[list[str] | None, typer.Option(help="The only users it may touch [all]. Repeatable.")] = None,
-    trust: Annotated[Trust | None, typer.Option(help="Its trust level [the agent's, by the policy].")] = None,
-    scope: Annotated[list[KeyScope] | None, typer.Option(help="What it may be used for. Repeatable.")] = None,
+    user: Annotated[
+        list[str] | None, typer.Option(help="The only users it may touch. Repeatable.", show_default="all")
+    ] = None,
+    trust: Annotated[
+        Trust | None, typer.Option(help="Its trust level.", show_default="the agent's, by the policy")
+    ] = None,
+    scope: Annotated[
+        list[KeyScope] | None,
+        typer.Option(help="What it may be used for. Repeatable.", show_default=_AGENT_SCOPES),
+    ] = None,
     expires: Annotated[
-        datetime | None, typer.Option(help="When it ends: 90d, 12h, a day or a time [never].", parser=_moment)
+        datetime | None,
+        typer.Option(help="When it ends: 90d, 12h, a day or a time.", parser=_moment, show_default="never"),
     ] = None,
     label: Annotated[str | None, typer.Option(help="Your own note.")] = None,
     tenant: Tenant = DEFAULT_TENANT,

@@ -8,7 +8,7 @@ import typer
 
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
-from memplane.entrypoints.cli import doctor, keys, memory, policy, serve, setup, transfer
+from memplane.entrypoints.cli import doctor, feedback, inspection, keys, memory, policy, serve, setup, transfer
 from memplane.entrypoints.cli.bench import bench_app
 from memplane.entrypoints.cli.demo.command import demo
 from memplane.entrypoints.cli.options import settings_of
@@ -35,12 +35,18 @@ def root(
 
 
 _SERVER, _MEMORY = "Server", "Memory, over HTTP"
+_INSPECTION, _FEEDBACK = "One memory, explained", "One memory, put right"
 for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
-for _name, _command in memory.COMMANDS.items():
-    app.command(_name, rich_help_panel=_MEMORY)(_command)
+for _panel, _commands in (
+    (_MEMORY, memory.COMMANDS),
+    (_INSPECTION, inspection.COMMANDS),
+    (_FEEDBACK, feedback.COMMANDS),
+):
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
 app.command(rich_help_panel="Getting to know it")(demo)
 app.add_typer(bench_app, name="bench", rich_help_panel="Getting to know it")
 

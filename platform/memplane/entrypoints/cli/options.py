@@ -1,7 +1,10 @@
 """Options that several commands have, and the settings that come of them."""
 
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
+from uuid import UUID
 
 import typer
 from pydantic import SecretStr, ValidationError
@@ -12,6 +15,32 @@ from memplane.settings import Settings
 DEFAULT_URL = "http://127.0.0.1:7077"
 DEFAULT_AGENT = "supervisor"
 POSTGRES = ("postgresql://", "postgres://")
+
+
+def memory_id_of(value: str | UUID) -> UUID:
+    """An id from the command line.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except ValueError:
+        raise typer.BadParameter(f"'{value}' is no id; `memplane list` and `memplane query` show ids") from None
+
+
+def moment_of(value: str | datetime) -> datetime:
+    """A day, which means its first moment, or an RFC 3339 time; without a zone it is UTC.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except ValueError:
+        raise typer.BadParameter(f"'{value}' is no time: write 2026-05-31 or 2026-05-31T18:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
 
 Data = Annotated[
     Path | None, typer.Option(help="Data folder of the embedded database and keys.json.", envvar="MEMPLANE_DATA")
@@ -26,9 +55,19 @@ Url = Annotated[str, typer.Option(help="The server.", envvar="MEMPLANE_URL")]
 Key = Annotated[
     str | None, typer.Option(help="API key; without it, the agent's in DATA/keys.json.", envvar="MEMPLANE_KEY")
 ]
-Agent = Annotated[str | None, typer.Option(help=f"Agent to speak as [the key's own; without a key: {DEFAULT_AGENT}].")]
+Agent = Annotated[
+    str | None,
+    typer.Option(help="Agent to speak as.", show_default=f"the key's own; without a key: {DEFAULT_AGENT}"),
+]
 User = Annotated[str, typer.Option("--user", help="The user whom it is about.")]
 AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.")]
+Id = Annotated[UUID, typer.Argument(metavar="ID", help="The memory's id.", parser=memory_id_of)]
+Words = Annotated[str | None, typer.Argument(help="The text; '-' or nothing: from standard input.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="The most items of the page.")]
+Cursor = Annotated[str | None, typer.Option(help="The `next` of the page before.")]
+IfVersion = Annotated[int | None, typer.Option(min=1, help="Only if the memory still is at this version.")]
+ValidFrom = Annotated[datetime | None, typer.Option(help="Since when it is so: a day or a time.", parser=moment_of)]
+ValidUntil = Annotated[datetime | None, typer.Option(help="Until when it is so: a day or a time.", parser=moment_of)]
 
 
 def settings_of(**given: object) -> Settings:
@@ -52,3 +91,21 @@ def settings_of(**given: object) -> Settings:
             "MEMPLANE_DATABASE_URL names a PostgreSQL database and the storage is sqlite: unset one of the two"
         )
     return settings
+
+
+def given(**options: object) -> dict[str, object]:
+    """What was given on the command line."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
+def words_of(argument: str | None) -> str:
+    """The text of an argument, or of standard input.
+
+    Raises:
+        typer.BadParameter: there is none.
+    """
+    if argument is not None and argument != "-":
+        return argument
+    if sys.stdin.isatty() and argument is None:
+        raise typer.BadParameter("give the text as an argument, or on standard input")
+    return sys.stdin.read().removesuffix("\n")

@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import Annotated
@@ -35,6 +35,16 @@ EXIT_CODES = (
     "Exit codes: 0 done; 1 refused or failed; 2 wrong usage or settings; 3 the server could not start; "
     "4 the server or database cannot be reached; 130 interrupted."
 )
+
+HINTS: Mapping[str, str] = {
+    "not_found": "check the id; `memplane why` tells the state of any that the agent may read; another agent: --agent",
+    "scope_forbidden": "`memplane keys create --scope` makes a key that has it",
+    "trust_too_low": "`memplane keys create --trust full` makes a key that may",
+    "unauthenticated": "give a valid one with --key or MEMPLANE_KEY; `memplane keys list` shows which are valid",
+    "unreachable": "start it with `memplane serve`, or name another with --url or MEMPLANE_URL",
+    "version_conflict": "read it again with `memplane get`",
+}
+"""What to do on the command line about what a server answered, by code."""
 
 _as_json: ContextVar[bool] = ContextVar("as_json", default=False)
 
@@ -92,6 +102,11 @@ def plain(value: object, style: str = "") -> Text:
     return Text(visible(str(value)), style=style)
 
 
+def more(cursor: str | None) -> list[RenderableType]:
+    """That a page is not the last one, and how to get the next."""
+    return [] if cursor is None else [plain(f"There is more: --cursor {cursor}", "dim")]
+
+
 def report(error: Exception, code: ExitCode | None = None) -> ExitCode:
     """Tell an error in one line on standard error, and with `--json` as a document on standard output.
 
@@ -103,8 +118,11 @@ def report(error: Exception, code: ExitCode | None = None) -> ExitCode:
         The exit code.
     """
     name, detail, extra = _parts(error)
+    hint = HINTS.get(name) if isinstance(error, MemplaneClientError) else None
     Console(stderr=True, soft_wrap=True, highlight=False).print(
-        Text.assemble(("memplane: ", "bold red"), f"{name}: ", plain(" ".join(detail.split())))
+        Text.assemble(
+            ("memplane: ", "bold red"), f"{name}: ", plain(" ".join(detail.split())), f" ({hint})" if hint else ""
+        )
     )
     if _as_json.get():
         problem = {"code": name, "detail": detail, **extra}

@@ -17,7 +17,8 @@ from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, ta
 app = typer.Typer(name="policy", no_args_is_help=True, help="The policy files, checked and explained.")
 
 Folder = Annotated[
-    Path | None, typer.Option("--policies", help="The policy folder [MEMPLANE_POLICIES, or the shipped one].")
+    Path | None,
+    typer.Option("--policies", help="The policy folder.", show_default="MEMPLANE_POLICIES, or the shipped one"),
 ]
 
 
@@ -38,7 +39,7 @@ def check(policies: Folder = None, json: Json = False) -> None:
 
 @app.command("show")
 def show_policy(
-    agent: Annotated[str | None, typer.Option(help="One agent, in detail [all].")] = None,
+    agent: Annotated[str | None, typer.Option(help="One agent, in detail.", show_default="all")] = None,
     policies: Folder = None,
     json: Json = False,
 ) -> None:

@@ -24,7 +24,8 @@ def convert(
     source: Annotated[str, typer.Option("--from", help=_WHERE)],
     target: Annotated[str, typer.Option("--to", help=_WHERE)],
     tenant: Annotated[
-        str | None, typer.Option(help="The tenant on PostgreSQL's side [default]; in a file it is the default one.")
+        str | None,
+        typer.Option(help="The tenant on PostgreSQL's side; in a file it is the default one.", show_default="default"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.http import health, problems, routes
+from memplane.entrypoints.http import entities, feedback, health, inspection, problems, repeats, routes
 from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.settings import Settings
 
@@ -34,7 +34,11 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.state.memplane = wired
     app.add_middleware(BodyLimit, limit=max_body_bytes)
     problems.install(app)
+    repeats.install(app)
     app.include_router(routes.router)
+    app.include_router(feedback.router)
+    app.include_router(inspection.router)
+    app.include_router(entities.router)
     app.include_router(health.router)
     return app
 

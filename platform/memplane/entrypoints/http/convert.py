@@ -2,12 +2,16 @@
 
 from typing import Any, cast
 
+from memplane.application.feedback import Correction
 from memplane.application.ingest import NewTurn, StoredTurn
+from memplane.application.placing import Outcome
 from memplane.application.recall import Question, Recalled
-from memplane.application.remember import NewMemory, Outcome
+from memplane.application.remember import NewMemory
 from memplane.application.threads import Delta
 from memplane.contracts.memories import (
     ChangeRecord,
+    CorrectionRequest,
+    Extracted,
     HistoryRecord,
     MemoryRecord,
     NewMemoryRequest,
@@ -53,6 +57,8 @@ def question_of(request: QueryRequest) -> Question:
         explain=request.explain,
         thread_id=request.thread_id,
         since_rev=request.since_rev,
+        believed_at=request.as_of.believed_at if request.as_of else None,
+        true_at=request.as_of.true_at if request.as_of else None,
     )
 
 
@@ -141,6 +147,7 @@ def outcome_of(outcome: Outcome) -> WriteOutcome:
         version=memory.version,
         rev=outcome.rev,
         external_id=memory.external_id,
+        overruled=list(outcome.overruled),
     )
 
 
@@ -153,7 +160,23 @@ def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
         seq=turn.seq,
         rev=turn.rev,
         external_id=turn.external_id,
+        extracted=[Extracted(id=d.id, content=d.content, category=d.category, action=d.action) for d in stored.drawn],
     )
+
+
+def correction_of(request: CorrectionRequest) -> Correction:
+    """A request as a correction."""
+    text = MemoryText(
+        request.content,
+        request.title,
+        request.narrative,
+        tuple(request.facts),
+        (),
+        tuple(request.tags),
+        (),
+        request.lang,
+    )
+    return Correction(text, request.valid_from, tuple(request.source_ids))
 
 
 def delta_of(delta: Delta) -> ThreadDelta:

@@ -29,6 +29,13 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
 RETRY_SECONDS = "1"
 
 
+def told(error: errors.MemplaneError) -> tuple[int, dict[str, object]]:
+    """The status of an error that is the caller's, and its problem document."""
+    status, title = next(found for kind, found in STATUS.items() if isinstance(error, kind))
+    body = {"type": "about:blank", "title": title, "status": status, "detail": error.detail, "code": error.code}
+    return status, {**body, **error.extra}
+
+
 def problem(status: int, title: str, code: str, detail: str, extra: Mapping[str, object] | None = None) -> JSONResponse:
     """A problem document as a response."""
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **(extra or {})}

@@ -1,10 +1,14 @@
 """The routes: parse a contract, call one use case, render."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Header, Query, Response
+from pydantic import BaseModel
 
+from memplane.application.ingest import StoredTurn
+from memplane.application.placing import Outcome, rejected
 from memplane.contracts.base import Category, Name, Problem
 from memplane.contracts.memories import (
     HistoryList,
@@ -23,11 +27,13 @@ from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.domain.errors import Invalid
 from memplane.domain.memory import MemoryType
 from memplane.domain.scope import Filters
-from memplane.entrypoints.http import convert, examples
+from memplane.entrypoints.http import convert, examples, problems
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.repeats import Repeatable
 
 
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The failures of a route, for its documentation."""
     told = {
         401: "No valid key",
         403: "The key, agent or category does not allow it",
@@ -54,7 +60,7 @@ def _json(answer: QueryAnswer) -> Response:
 
 
 @router.post(
-    "/memory/query", response_model=QueryAnswer, responses=_problems(413), tags=["memory"], summary="Ask the memory"
+    "/memory/query", response_model=QueryAnswer, responses=described(413), tags=["memory"], summary="Ask the memory"
 )
 async def query(
     request: Annotated[QueryRequest, Body(openapi_examples=examples.QUERY)], app: App, caller: Caller
@@ -64,44 +70,77 @@ async def query(
     return _json(convert.answer_of(await app.recall(caller, question), question))
 
 
-@router.post("/turns", status_code=201, responses=_problems(413), tags=["turns"], summary="Store a turn")
+@router.post("/turns", status_code=201, responses=described(413), tags=["turns"], summary="Store a turn")
 async def store_turn(
     request: Annotated[NewTurnRequest, Body(openapi_examples=examples.TURN)],
     app: App,
     caller: Caller,
     response: Response,
+    again: Repeatable,
 ) -> TurnOutcome:
     """Store one message of a conversation, word for word; the next query finds it."""
-    (stored,) = await app.ingest(caller, [convert.new_turn_of(request)], request.agent)
+    once = again.once(_one_stored)
+    (stored,) = await app.ingest(caller, [convert.new_turn_of(request)], request.agent, once=once)
     response.status_code = 201 if stored.created else 200
     return convert.turn_outcome_of(stored)
 
 
-@router.post("/turns:batch", status_code=201, responses=_problems(413), tags=["turns"], summary="Store many turns")
-async def store_turns(request: TurnBatchRequest, app: App, caller: Caller, response: Response) -> TurnBatchOutcome:
+@router.post("/turns:batch", status_code=201, responses=described(413), tags=["turns"], summary="Store many turns")
+async def store_turns(
+    request: TurnBatchRequest, app: App, caller: Caller, response: Response, again: Repeatable
+) -> TurnBatchOutcome:
     """Store up to 1 000 turns, all or none."""
     agents = {turn.agent for turn in request.turns}
     if len(agents) > 1:
         raise Invalid("turns: one call speaks as one agent; these name several", field="turns")
-    stored = await app.ingest(caller, [convert.new_turn_of(turn) for turn in request.turns], agents.pop())
-    response.status_code = 201 if any(turn.created for turn in stored) else 200
+    once = again.once(_all_stored)
+    turns = [convert.new_turn_of(turn) for turn in request.turns]
+    stored = await app.ingest(caller, turns, agents.pop(), once=once)
+    response.status_code = _status(stored)
+    return _batch(stored)
+
+
+def _status(stored: Sequence[StoredTurn]) -> int:
+    return 201 if any(turn.created for turn in stored) else 200
+
+
+def _one_stored(stored: list[StoredTurn]) -> tuple[int, BaseModel]:
+    return _status(stored), convert.turn_outcome_of(stored[0])
+
+
+def _all_stored(stored: list[StoredTurn]) -> tuple[int, BaseModel]:
+    return _status(stored), _batch(stored)
+
+
+def _batch(stored: Sequence[StoredTurn]) -> TurnBatchOutcome:
     return TurnBatchOutcome(items=[convert.turn_outcome_of(turn) for turn in stored])
 
 
-@router.post("/memories", status_code=201, responses=_problems(409, 413), tags=["memories"], summary="Store a memory")
+@router.post("/memories", status_code=201, responses=described(409, 413), tags=["memories"], summary="Store a memory")
 async def create_memory(
     request: Annotated[NewMemoryRequest, Body(openapi_examples=examples.MEMORY)],
     app: App,
     caller: Caller,
     response: Response,
+    again: Repeatable,
 ) -> WriteOutcome:
-    """Store one thing known; one that is there already is counted as mentioned again."""
-    outcome = await app.remember.create(caller, convert.new_memory_of(request), request.agent)
-    response.status_code = 201 if outcome.outcome == "created" else 200
+    """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
+    once = again.once(_kept)
+    outcome = await app.remember.create(caller, convert.new_memory_of(request), request.agent, once=once)
+    response.status_code = _NEW.get(outcome.outcome, 200)
     return convert.outcome_of(outcome)
 
 
-@router.get("/memories", responses=_problems(), tags=["memories"], summary="List memories")
+_NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201)
+
+
+def _kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
+    if outcome.outcome == "refused":
+        return problems.told(rejected())
+    return _NEW.get(outcome.outcome, 200), convert.outcome_of(outcome)
+
+
+@router.get("/memories", responses=described(), tags=["memories"], summary="List memories")
 async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     app: App,
     caller: Caller,
@@ -123,7 +162,7 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     return MemoryList(items=[convert.record_of(m) for m in page.items], next=str(page.next) if page.next else None)
 
 
-@router.get("/memories/{memory_id}", responses=_problems(404), tags=["memories"], summary="Get a memory")
+@router.get("/memories/{memory_id}", responses=described(404), tags=["memories"], summary="Get a memory")
 async def get_memory(
     memory_id: UUID, app: App, caller: Caller, response: Response, agent: Agent = None
 ) -> MemoryRecord:
@@ -134,7 +173,7 @@ async def get_memory(
 
 
 @router.patch(
-    "/memories/{memory_id}", responses=_problems(404, 409, 412, 413), tags=["memories"], summary="Change a memory"
+    "/memories/{memory_id}", responses=described(404, 409, 412, 413), tags=["memories"], summary="Change a memory"
 )
 async def change_memory(
     memory_id: UUID,
@@ -152,22 +191,22 @@ async def change_memory(
     if empty:
         raise Invalid(f"{empty[0]}: cannot be null", field=empty[0])
     lists = {name: tuple(value or ()) for name, value in changes.items() if name in _LISTS}
-    changed = await app.remember.update(caller, memory_id, changes | lists, version=_version(if_match), agent=agent)
+    changed = await app.remember.update(caller, memory_id, changes | lists, version=version_of(if_match), agent=agent)
     return convert.outcome_of(changed)
 
 
 _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
 
 
-@router.delete("/memories/{memory_id}", responses=_problems(404, 412), tags=["memories"], summary="Delete a memory")
+@router.delete("/memories/{memory_id}", responses=described(404, 412), tags=["memories"], summary="Delete a memory")
 async def delete_memory(
     memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None
 ) -> WriteOutcome:
     """Take a memory out of every read at once; it is purged 30 days later."""
-    return convert.outcome_of(await app.remember.delete(caller, memory_id, version=_version(if_match), agent=agent))
+    return convert.outcome_of(await app.remember.delete(caller, memory_id, version=version_of(if_match), agent=agent))
 
 
-@router.get("/memories/{memory_id}/history", responses=_problems(404), tags=["memories"], summary="A memory's history")
+@router.get("/memories/{memory_id}/history", responses=described(404), tags=["memories"], summary="A memory's history")
 async def memory_history(
     memory_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HistoryList:
@@ -179,7 +218,7 @@ async def memory_history(
 
 # `path`: a thread's name may have slashes in it
 @router.get(
-    "/threads/{thread_id:path}/delta", responses=_problems(), tags=["threads"], summary="What changed in a thread"
+    "/threads/{thread_id:path}/delta", responses=described(), tags=["threads"], summary="What changed in a thread"
 )
 async def delta(
     thread_id: Name,
@@ -193,7 +232,12 @@ async def delta(
     return convert.delta_of(await app.threads.delta(caller, thread_id, since, user_id, agent))
 
 
-def _version(if_match: str | None) -> int | None:
+def version_of(if_match: str | None) -> int | None:
+    """The version in an `If-Match` header.
+
+    Raises:
+        Invalid: it is none.
+    """
     if if_match is None or if_match.strip() == "*":
         return None
     value = if_match.strip().removeprefix("W/").strip('"')

@@ -10,7 +10,7 @@ from memplane.entrypoints.cli.output import Json
 
 def demo(
     policies: Annotated[
-        Path | None, typer.Option(help="Tell it under your own policy folder [the shipped one].")
+        Path | None, typer.Option(help="Tell it under your own policy folder.", show_default="the shipped one")
     ] = None,
     json: Json = False,
 ) -> None:

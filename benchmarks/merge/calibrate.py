@@ -1,0 +1,174 @@
+"""The bands of merge.yaml: found on the `fit` pairs, and tried on the `held_out` pairs.
+
+Both splits stand in pairs.jsonl, written and labelled by hand. A band is searched alone, in turn: of its values the
+middle of the widest run that is best is taken, so that no pair decides to the second decimal. Precision has a floor;
+recall is maximised under it.
+
+Run: python benchmarks/merge/calibrate.py
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from figures import PAGE, machine, write_section
+
+from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.entrypoints.cli.bench.grid import Grid
+
+PAIRS = Path(__file__).with_name("pairs.jsonl")
+SPLITS = ("fit", "held_out")
+STARTING = Bands(auto=0.8, update=0.2, check=0.2, fallback=0.1, link_min=0.35, shared_min=0.2)
+FLOORS = {Verdict.SAME: 0.98, Verdict.UPDATED: 0.95, Verdict.CONTRADICTED: 0.95, Verdict.RETRACTED: 0.95}
+"""The least precision of each verdict that touches an old text."""
+STEPS = tuple(step / 100 for step in range(0, 100, 5))
+ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two parsed texts, the cosine of their embeddings, and the verdict that a person gave."""
+
+    label: Verdict
+    split: str
+    old: Statement
+    new: Statement
+    similarity: float
+
+
+def read(path: Path) -> list[Pair]:
+    """The pairs with their cosines; 0 where a text has no embedding."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    encoder = WordLlama()
+    sides = [encoder.encode([row[side] for row in rows]) for side in ("old", "new")]
+    return [
+        Pair(
+            Verdict(row["label"]),
+            row["split"],
+            Statement.of(row["old"]),
+            Statement.of(row["new"]),
+            float(np.dot(old, new)) if old is not None and new is not None else 0.0,
+        )
+        for row, old, new in zip(rows, *sides, strict=True)
+    ]
+
+
+def count(pairs: Sequence[Pair], bands: Bands) -> Counter[tuple[Verdict, Verdict]]:
+    """How often each label got each verdict."""
+    return Counter((pair.label, compare(pair.old, pair.new, pair.similarity, bands)) for pair in pairs)
+
+
+def precision(counted: Counter[tuple[Verdict, Verdict]], verdict: Verdict) -> float:
+    """Share of the verdict's pairs that carry its label; 1 when it was never given."""
+    given = sum(counted[label, verdict] for label in Verdict)
+    return counted[verdict, verdict] / given if given else 1.0
+
+
+def recall(counted: Counter[tuple[Verdict, Verdict]], label: Verdict) -> float:
+    """Share of the label's pairs that got its verdict."""
+    held = sum(counted[label, verdict] for verdict in Verdict)
+    return counted[label, label] / held if held else 1.0
+
+
+def value(pairs: Sequence[Pair], bands: Bands) -> float:
+    """Mean recall over all labels, less one for each floor of precision that is missed."""
+    counted = count(pairs, bands)
+    missed = sum(precision(counted, verdict) < floor for verdict, floor in FLOORS.items())
+    return sum(recall(counted, label) for label in Verdict) / len(Verdict) - missed
+
+
+def search(pairs: Sequence[Pair]) -> Bands:
+    """Band by band the middle of the widest run of best values that keeps the bands in their order."""
+    bands = STARTING
+    for _ in range(ROUNDS):
+        for name in asdict(bands):
+            tried = [replace(bands, **{name: step}) for step in STEPS]
+            reached = [value(pairs, one) if _ordered(one) else -10.0 for one in tried]
+            bands = tried[_middle(reached)]
+    return bands
+
+
+def _ordered(bands: Bands) -> bool:
+    falling = (bands.auto, bands.update, bands.check, bands.fallback)
+    return all(upper >= lower for upper, lower in pairwise(falling)) and bands.link_min <= bands.auto
+
+
+def _middle(reached: Sequence[float]) -> int:
+    best = max(reached)
+    runs: list[list[int]] = [[]]
+    for place, one in enumerate(reached):
+        if one >= best - 1e-9:
+            runs[-1].append(place)
+        elif runs[-1]:
+            runs.append([])
+    widest = max(runs, key=len)
+    return widest[len(widest) // 2]
+
+
+def grids(pairs: Sequence[Pair], bands: Bands) -> list[Grid]:
+    """Precision and recall by verdict, of each split apart; the three that supersede also together."""
+    found = []
+    for split in SPLITS:
+        counted = count([pair for pair in pairs if pair.split == split], bands)
+        rows = [
+            (
+                str(one),
+                str(sum(counted[one, other] for other in Verdict)),
+                f"{precision(counted, one):.3f}",
+                f"{recall(counted, one):.3f}",
+            )
+            for one in Verdict
+        ]
+        rows.append(("supersedes the old one", *_superseding(counted)))
+        found.append(Grid(f"Pairs of the split {split}", ("verdict", "pairs", "precision", "recall"), rows))
+    return found
+
+
+def _superseding(counted: Counter[tuple[Verdict, Verdict]]) -> tuple[str, str, str]:
+    right = sum(n for (label, verdict), n in counted.items() if label.supersedes and verdict.supersedes)
+    held = sum(n for (label, _), n in counted.items() if label.supersedes)
+    given = sum(n for (_, verdict), n in counted.items() if verdict.supersedes)
+    return str(held), f"{right / given if given else 1:.3f}", f"{right / held if held else 1:.3f}"
+
+
+def yaml(bands: Bands) -> str:
+    """The bands as merge.yaml has them."""
+    inner = ", ".join(f"{name}: {band:g}" for name, band in asdict(bands).items())
+    return f"bands:\n  {WordLlama.model}: {{{inner}}}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the calibration."""
+    parser = argparse.ArgumentParser(description="Calibrate the bands of merge.yaml.")
+    parser.add_argument("--pairs", type=Path, default=PAIRS, help="labelled pairs, one JSON object a line")
+    parser.add_argument("--figures", nargs="?", type=Path, const=PAGE, help="write a section of the page of figures")
+    options = parser.parse_args(arguments)
+    pairs = read(options.pairs)
+    bands = search([pair for pair in pairs if pair.split == "fit"])
+    tables = grids(pairs, bands)
+    for grid in tables:
+        Console(width=None if sys.stdout.isatty() else 120).print(grid.table())
+    print(f"Suggested:\n{yaml(bands)}")
+    if options.figures:
+        told = (
+            f"{len(pairs)} pairs of sentences, written and labelled by hand for this project by the same hand as the "
+            "rules, so expect less of sentences from elsewhere. The bands are found on `fit` alone."
+        )
+        how = f"Reproduce: `python benchmarks/merge/calibrate.py --figures`. Machine: {machine()}."
+        code = f"Suggested:\n\n```yaml\n{yaml(bands)}\n```"
+        write_section(options.figures, "merge", "What a new memory is to an old one", [told, *tables, code, how])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Tables beside memories and turns: keys, answers, settings, what is buried, proposed or noted of operation."""
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql.columns import (
+    id_column,
+    metadata,
+    name_column,
+    tenant_column,
+    texts_column,
+    time_column,
+    to_tenant,
+)
+from memplane.adapters.sql.types import Json, JsonOrNull
+
+events = sa.Table(
+    "events",
+    metadata,
+    tenant_column(),
+    id_column(),
+    name_column("user_id"),
+    name_column("thread_id"),
+    sa.Column("node", sa.String(16), nullable=False),
+    sa.Column("op", sa.String(16), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    id_column("memory_id", nullable=True),
+    sa.Column("category", sa.String(63)),
+    sa.Column("sim", sa.Float),
+    time_column("ts", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    to_tenant(),
+    sa.Index("ix_events_user", "tenant_id", "user_id", "ts"),
+    sa.Index("ix_events_node", "tenant_id", "node", "ts"),
+)
+
+tombstones = sa.Table(
+    "tombstones",
+    metadata,
+    tenant_column(),
+    id_column(),
+    name_column("scope", nullable=False),
+    sa.Column("category", sa.String(63), nullable=False),
+    sa.Column("value_hash", sa.String(64), nullable=False),
+    sa.Column("reason", sa.String(63), nullable=False),
+    name_column("actor", nullable=False),
+    time_column("ts", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    sa.UniqueConstraint("tenant_id", "scope", "category", "value_hash"),
+    to_tenant(),
+)
+
+consent_proposals = sa.Table(
+    "consent_proposals",
+    metadata,
+    tenant_column(),
+    id_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("field", sa.String(63), nullable=False),
+    sa.Column("old_value", sa.Text),
+    sa.Column("new_value", sa.Text, nullable=False),
+    sa.Column("value_hash", sa.String(64), nullable=False),
+    id_column("evidence", nullable=True),  # the turn that says it
+    sa.Column("confidence", sa.Float, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    name_column("actor", nullable=False),
+    sa.Column("policy_hash", sa.String(80), nullable=False),
+    sa.Column("meta", Json, nullable=False),
+    time_column("created_at", nullable=False),
+    time_column("expires_at", nullable=False),
+    time_column("decided_at"),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    to_tenant(),
+    sa.Index("ix_consent_proposals_user", "tenant_id", "user_id", "state", "id"),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    tenant_column(),
+    sa.Column("key_id", sa.String(32), nullable=False),
+    sa.Column("secret_hash", sa.LargeBinary, nullable=False),
+    name_column("agent"),
+    texts_column("act_for"),
+    sa.Column("users", JsonOrNull),  # null: every user of the tenant
+    sa.Column("trust", sa.String(16), nullable=False),
+    texts_column("scopes"),
+    name_column("label"),
+    time_column("created_at", nullable=False),
+    time_column("expires_at"),
+    time_column("revoked_at"),
+    time_column("last_used_at"),
+    sa.PrimaryKeyConstraint("tenant_id", "key_id"),
+    to_tenant(),
+    sa.Index("ix_api_keys_key", "key_id"),
+)
+
+idempotency_keys = sa.Table(
+    "idempotency_keys",
+    metadata,
+    tenant_column(),
+    sa.Column("key_id", sa.String(32), nullable=False),
+    name_column("idempotency_key", nullable=False),
+    sa.Column("request_hash", sa.String(64), nullable=False),
+    sa.Column("answer", Json, nullable=False),
+    time_column("created_at", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "key_id", "idempotency_key"),
+    to_tenant(),
+    sa.Index("ix_idempotency_keys_age", "tenant_id", "created_at"),
+)
+
+settings = sa.Table(
+    "metadata",
+    metadata,
+    tenant_column(),
+    sa.Column("name", sa.String(63), nullable=False),
+    sa.Column("value", Json, nullable=False),
+    time_column("updated_at", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "name"),
+    to_tenant(),
+)

@@ -1,0 +1,127 @@
+"""Facts that users state in their turns, drawn by rule and stored like any other memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from memplane.application.gateway import Write
+from memplane.application.placing import Fresh, place
+from memplane.application.records import Held, Proposal, SearchMaterial
+from memplane.application.remember import NewMemory, prepare
+from memplane.domain.errors import MemplaneError
+from memplane.domain.extraction import Extracted, extract
+from memplane.domain.memory import Memory, MemoryText, Source, Turn, new_id
+from memplane.domain.policy import Policy
+from memplane.domain.screening import screened
+from memplane.domain.tombstones import value_key
+from memplane.domain.writing import constrain
+
+MAX_DRAWN = 3
+PROPOSAL_LIFE = timedelta(days=7)
+QUEUED = "queued_for_consent"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a turn states, with its words as they would be stored."""
+
+    stated: Extracted
+    text: MemoryText
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A memory that was drawn from a turn, or the proposal that it became, and what was done with it."""
+
+    id: UUID
+    content: str
+    category: str
+    action: str
+
+
+def statements_of(
+    text: str, actor: str | None, when: datetime | None, policy: Policy, agent: str
+) -> Sequence[Statement]:
+    """What a user's turn states, of the categories that the agent may write."""
+    allowed = policy.allowlist(agent).write
+    found = []
+    for stated in extract(text, speaker=_name(actor), when=when, limit=MAX_DRAWN):
+        if stated.category not in allowed:
+            continue
+        try:
+            words = screened(MemoryText(stated.content), policy.category(stated.category).pii)
+            found.append(Statement(stated, constrain(words, stated.type, policy.writing)))
+        except MemplaneError:
+            continue  # a rule's sentence that the policy's own format refuses is no fact worth a turn
+    return found
+
+
+def _name(actor: str | None) -> str | None:
+    """An actor's id where it reads like a person's name."""
+    words = (actor or "").split()
+    named = 1 <= len(words) <= 3 and all(word[:1].isupper() and word.replace("-", "").isalpha() for word in words)
+    return actor if named else None
+
+
+async def draw(
+    write: Write, turn: Turn, facts: Sequence[tuple[Statement, SearchMaterial]], agent: str
+) -> tuple[Drawn, ...]:
+    """Place what a turn states; fields of the profile that need consent become proposals."""
+    done: list[Drawn] = []
+    before: list[tuple[Memory, SearchMaterial]] = []
+    for statement, material in facts:
+        stated = statement.stated
+        sensitive = write.policy.category(stated.category).sensitive_fields
+        if stated.field is not None and stated.value is not None and stated.field in sensitive:
+            done.append(await _proposed(write, turn, stated))
+            continue
+        memory = _memory(write, turn, statement, agent)
+        placed = await place(write, Fresh(memory, material, agent, tuple(before)))
+        if placed.memory.id == memory.id and placed.outcome != "refused":
+            before.append((placed.memory, material))
+        done.append(Drawn(placed.memory.id, placed.memory.text.content, stated.category, placed.outcome))
+    return tuple(done)
+
+
+def _memory(write: Write, turn: Turn, statement: Statement, agent: str) -> Memory:
+    stated = statement.stated
+    new = NewMemory(
+        turn.user_id,
+        stated.category,
+        statement.text,
+        stated.type,
+        agent_id=turn.agent_id,
+        run_id=turn.run_id,
+        actor_id=turn.actor_id,
+        role=turn.role,
+        thread_id=turn.thread_id,
+        importance=stated.importance,
+        confidence=stated.confidence,
+        source_ids=(turn.id,),
+        event_time=stated.event_time,
+        valid_from=turn.event_time or turn.recorded_at,
+        attributes={"rule": stated.rule},
+    )
+    return prepare(write.principal, write.policy, new, write.now, agent, Source.EXTRACTION)
+
+
+async def _proposed(write: Write, turn: Turn, stated: Extracted) -> Drawn:
+    field, value = stated.field or "", stated.value or ""
+    held = await write.uow.tombstones.held(turn.user_id, f"field:{field}"[:63], {value_key(value)})
+    proposal = Proposal(
+        id=new_id(),
+        user_id=turn.user_id,
+        field=field,
+        new_value=value,
+        evidence=turn.id,
+        confidence=stated.confidence,
+        actor=write.principal.actor,
+        policy_hash=write.policy.digest,
+        created_at=write.now,
+        expires_at=write.now + PROPOSAL_LIFE,
+    )
+    if held is Held.THESE:
+        return Drawn(proposal.id, stated.content, stated.category, "refused")
+    there = await write.uow.consents.propose(proposal, value_key(value))
+    return Drawn(there or proposal.id, stated.content, stated.category, QUEUED)

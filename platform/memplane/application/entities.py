@@ -1,0 +1,144 @@
+"""Who and what memories mention: lists, aliases, and two that are one put together by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.ports import Clock, Policies, Storage
+from memplane.application.records import Entity, EntityQuery
+from memplane.domain.entities import key_of
+from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.text import normalise
+
+MAX_PAGE = 200
+MAX_ALIASES = 50
+_MISSING = "no such entity"
+
+
+class Entities:
+    """Entities, as far as a memory that the caller may read mentions them: any other is as if it were not there."""
+
+    def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._gateway = gateway
+        self._clock = clock
+
+    def _scope(self, principal: Principal, agent: str | None, user_id: str | None = None) -> Scope:
+        principal.require(KeyScope.READ)
+        policy = self._policies.current
+        allowed = policy.allowlist(principal.speak_as(agent)).read
+        return read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id))
+
+    async def list(
+        self,
+        principal: Principal,
+        user_id: str,
+        *,
+        kind: str | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        agent: str | None = None,
+    ) -> Sequence[Entity]:
+        """A user's entities, those that most memories mention first.
+
+        Args:
+            principal: the caller.
+            user_id: whose.
+            kind: of this kind alone.
+            name: of this name or alias alone.
+            limit: the most.
+            agent: the agent to act for, or none for the key's own.
+
+        Raises:
+            LimitExceeded: too many are asked for.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
+        user = principal.touch(clean_id(user_id, "user_id") or "")
+        wanted = EntityQuery(kind=kind, key=key_of(name) if name else None)
+        scope = self._scope(principal, agent, user)
+        async with self._storage.reading(principal.tenant) as reader:
+            return await reader.entities(scope, wanted, limit)
+
+    async def get(self, principal: Principal, entity_id: UUID, agent: str | None = None) -> Entity:
+        """One entity.
+
+        Raises:
+            NotFound: absent, or no memory that the caller may read mentions it.
+        """
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.tenant) as reader:
+            found = await reader.entities(scope, EntityQuery(ids=(entity_id,)), 1)
+        if not found:
+            raise NotFound(_MISSING)
+        return found[0]
+
+    async def alias(
+        self,
+        principal: Principal,
+        entity_id: UUID,
+        alias: str,
+        agent: str | None = None,
+        *,
+        once: Once[Entity] | None = None,
+    ) -> Entity:
+        """Give an entity another name, by which memories are linked to it and found from now on.
+
+        Raises:
+            NotFound: absent, or no memory that the caller may read mentions it.
+            Conflict: another entity of the user has the name; merge the two instead.
+            LimitExceeded: it has too many names.
+            InvalidText: the name is empty or cannot be stored.
+        """
+        name = normalise(alias, "alias")
+        if not (key := key_of(name)):
+            raise Invalid("alias: has no letters by which it could be known", field="alias")
+        policy, now = self._gateway.begin(principal)
+        await self._gateway.replayed(principal, once)
+        entity = await self.get(principal, entity_id, agent)
+
+        async def work(write: Write) -> Entity:
+            if key == key_of(entity.name) or key in map(key_of, entity.aliases):
+                return entity
+            if len(entity.aliases) >= MAX_ALIASES:
+                raise LimitExceeded(f"alias: an entity has at most {MAX_ALIASES}", field="alias")
+            if not await write.uow.graph.name(entity.user_id, entity.id, name, key):
+                raise Conflict("alias: another entity of this user has the name; merge the two", field="alias")
+            return replace(entity, aliases=(*entity.aliases, name))
+
+        return await self._gateway.run(principal, policy, now, work, users=[entity.user_id], once=once)
+
+    async def merge(
+        self,
+        principal: Principal,
+        entity_id: UUID,
+        into: UUID,
+        agent: str | None = None,
+        *,
+        once: Once[Entity] | None = None,
+    ) -> Entity:
+        """Put an entity into another: its memories and names become the other's, and it is gone.
+
+        Raises:
+            NotFound: one of them is absent, or no memory that the caller may read mentions it.
+            Invalid: they are one already, or belong to different users.
+        """
+        if entity_id == into:
+            raise Invalid("into: is the entity itself", field="into")
+        policy, now = self._gateway.begin(principal)
+        await self._gateway.replayed(principal, once)
+        gone, kept = await self.get(principal, entity_id, agent), await self.get(principal, into, agent)
+        if gone.user_id != kept.user_id:
+            raise Invalid("into: belongs to another user", field="into")
+
+        async def work(write: Write) -> Entity:
+            await write.uow.graph.fold(gone.id, kept.id, (gone.name, key_of(gone.name)))
+            names = tuple(dict.fromkeys((*kept.aliases, gone.name, *gone.aliases)))
+            return replace(kept, aliases=names, memories=None)
+
+        merged: Entity = await self._gateway.run(principal, policy, now, work, users=[kept.user_id], once=once)
+        return merged

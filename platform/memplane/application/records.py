@@ -1,0 +1,188 @@
+"""What the use cases hand to storage, and what it hands back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.ranking import Signals
+from memplane.domain.text import Terms
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMaterial:
+    """What makes a text findable: its terms and its embedding."""
+
+    terms: Terms
+    embedding: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question, ready for the search statements.
+
+    Attributes:
+        terms: its terms.
+        words: its words in lower case, for names.
+        embedding: its vector, or ``None``.
+    """
+
+    terms: Terms
+    words: tuple[str, ...]
+    embedding: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Every unit in scope, with its raw signals; ``ids[i]`` belongs to row ``i`` of the signals."""
+
+    ids: Sequence[UUID]
+    signals: Signals
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlace:
+    """Where a new turn stands: its number in the thread and the thread's revision."""
+
+    seq: int
+    rev: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEntry:
+    """One line of the change log: exactly one for each revision of a thread."""
+
+    user_id: str
+    thread_id: str
+    rev: int
+    memory_id: UUID
+    event: ChangeEvent
+    category: str
+    ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OperationalEvent:
+    """One entry of the operational tracking."""
+
+    node: str
+    op: str
+    status: str
+    ts: datetime
+    user_id: str | None = None
+    thread_id: str | None = None
+    memory_id: UUID | None = None
+    category: str | None = None
+    sim: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Units that one read returned, and when."""
+
+    tenant: str
+    ids: tuple[UUID, ...]
+    event: OperationalEvent
+
+
+class Held(Enum):
+    """What is buried in a category of a user."""
+
+    NOTHING = "nothing"
+    OTHERS = "others"
+    THESE = "these"
+
+
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """Why a value was buried, by whom and when."""
+
+    reason: str
+    actor: str
+    ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation from one memory to another; ``strength`` is 0…1."""
+
+    from_id: UUID
+    to_id: UUID
+    strength: float
+    kind: str = "related_to"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Who or what memories mention.
+
+    Attributes:
+        memories: how many memories in scope mention it; ``None`` when they were not counted.
+        aliases: its other names, as they were given.
+    """
+
+    id: UUID
+    user_id: str
+    kind: str
+    name: str
+    memories: int | None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntityQuery:
+    """Which entities are asked for: of a kind, with a name or alias of this key, by their ids."""
+
+    kind: str | None = None
+    key: str | None = None
+    ids: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a request with an idempotency key was, and what it was answered."""
+
+    request_hash: str
+    answer: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change of a profile field that waits for consent."""
+
+    id: UUID
+    user_id: str
+    field: str
+    new_value: str
+    evidence: UUID | None
+    confidence: float
+    actor: str
+    policy_hash: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """An API key as stored: everything but the secret, of which the SHA-256 is kept."""
+
+    tenant: str
+    key_id: str
+    secret_hash: bytes
+    agent: str | None
+    act_for: tuple[str, ...]
+    users: tuple[str, ...] | None
+    trust: str
+    scopes: tuple[str, ...]
+    label: str | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None

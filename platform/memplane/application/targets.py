@@ -1,0 +1,76 @@
+"""Which memory a change concerns: what the agent may change, in a state that allows it, of no greater authority."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from uuid import UUID
+
+from memplane.application.gateway import Write
+from memplane.domain.errors import Conflict, NotFound, TrustTooLow, VersionConflict
+from memplane.domain.memory import Memory, State, TrustState, weight
+from memplane.domain.policy import Trust
+from memplane.domain.principal import Principal
+from memplane.domain.scope import Scope, read_scope
+
+AUTHORITY = {Trust.FULL: 3, Trust.INNER: 2, Trust.FAMILIAR: 1, Trust.PUBLIC: 0}
+"""How much a writer's word counts, by the trust of its key; never by what it says of itself."""
+LASTING = (State.ACTIVE, State.SUPERSEDED, State.ARCHIVED)
+"""States of what is not deleted."""
+MISSING = "no such memory"
+
+
+def writable_scope(write: Write, agent: str) -> Scope:
+    """What an agent may change: memories that it may both read and write, in whatever state and however believed."""
+    allowed = write.policy.allowlist(agent)
+    both = tuple(name for name in allowed.read if name in allowed.write)
+    scope = read_scope(write.principal, write.policy, both, write.now)
+    return replace(scope, states=(*LASTING, State.SOFT_DELETED), trust_states=tuple(TrustState))
+
+
+async def found(
+    write: Write, agent: str, memory_id: UUID, version: int | None = None, states: Collection[State] = (State.ACTIVE,)
+) -> Memory:
+    """A memory that the agent may change, as it is now.
+
+    Raises:
+        NotFound: absent, deleted, or not the caller's.
+        VersionConflict: it changed since.
+        Conflict: it is in another state.
+    """
+    memory = await write.uow.memories.find(writable_scope(write, agent), memory_id)
+    return _checked(memory, version, states)
+
+
+async def locked(
+    write: Write, agent: str, memory_id: UUID, version: int | None = None, states: Collection[State] = (State.ACTIVE,)
+) -> Memory:
+    """The same, locked until the transaction ends, after its user.
+
+    Raises:
+        NotFound, VersionConflict, Conflict: as :func:`found`.
+    """
+    memory = await found(write, agent, memory_id, version, states)
+    await write.uow.lock_users([memory.user_id])
+    return _checked(await write.uow.memories.lock(writable_scope(write, agent), memory_id), version, states)
+
+
+def _checked(memory: Memory | None, version: int | None, states: Collection[State]) -> Memory:
+    if memory is None or (memory.state is State.SOFT_DELETED and State.SOFT_DELETED not in states):
+        raise NotFound(MISSING)
+    if version is not None and memory.version != version:
+        raise VersionConflict(
+            f"the memory is at version {memory.version}, not {version}: read it again", version=memory.version
+        )
+    if memory.state not in states:
+        accepted = " or ".join(state.value for state in states)
+        raise Conflict(f"the memory is {memory.state}; this needs one that is {accepted}", state=memory.state.value)
+    return memory
+
+
+def require_weight(principal: Principal, memory: Memory) -> None:
+    """Who is fully trusted speaks for the person; others do not undo what they are trusted less than.
+
+    Raises:
+        TrustTooLow: a more trusted writer stands behind the memory.
+    """
+    if principal.trust is not Trust.FULL and AUTHORITY[principal.trust] < weight(memory):
+        raise TrustTooLow("this key is trusted less than whoever stands behind the memory")

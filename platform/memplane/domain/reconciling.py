@@ -1,0 +1,121 @@
+"""What a new memory does to those that are there: pure decisions over how it compares with its nearest neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, TrustState, weight
+from memplane.domain.tombstones import skeleton
+
+COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
+"""Types whose texts state facts; others are only ever exact duplicates."""
+OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
+MAX_LINKS = 5
+
+
+class Action(StrEnum):
+    """What is done with a new memory."""
+
+    CREATE = "create"
+    MERGE = "merge"
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    DISPUTE = "dispute"
+    OUTDATED = "outdated"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A memory that is there, how similar it is (cosine), and what the new one is to it."""
+
+    memory: Memory
+    similarity: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with a new memory.
+
+    Attributes:
+        action: what.
+        targets: the memories that it concerns: the one to merge with, or those that are overruled or overrule.
+        links: neighbours to relate it to.
+    """
+
+    action: Action
+    targets: tuple[Neighbour, ...] = ()
+    links: tuple[Neighbour, ...] = ()
+
+
+def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
+    """What a new memory is to each of its neighbours; most similar first."""
+    if new.type not in COMPARED:
+        return [Neighbour(memory, similarity, Verdict.RELATED) for memory, similarity in found]
+    statement = Statement.of(new.text.content)
+    return [
+        Neighbour(memory, similarity, _verdict(statement, memory, similarity, bands)) for memory, similarity in found
+    ]
+
+
+def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
+    if similarity < bands.fallback:
+        return Verdict.UNRELATED
+    return compare(Statement.of(memory.text.content), statement, similarity, bands)
+
+
+def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: datetime) -> Decision:
+    """What to do with a new memory.
+
+    A value that a person rejected stays refused in other words. One that says the same is merged, or takes the older
+    text's place when it is newer and of no less authority. What overrules an older fact supersedes it, unless the older
+    one has more authority: then the new one is disputed. What is older than the fact that it would overrule comes too
+    late, and what is no longer true overrules nothing.
+    """
+    if any(n.verdict is Verdict.SAME and n.memory.trust_state is TrustState.REJECTED for n in neighbours):
+        return Decision(Action.REFUSE)
+    living = [n for n in neighbours if n.memory.trust_state is not TrustState.REJECTED]
+    same = [n for n in living if n.verdict is Verdict.SAME]
+    for best in same:
+        action = _joined(new, best, bands)
+        if action is not None:
+            return Decision(action, (best,))
+    related = (n for n in living if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
+    links = tuple(related)[:MAX_LINKS]
+    over = tuple(n for n in living if n.verdict in OVERRULES)
+    if not over or (new.valid_until is not None and new.valid_until <= now):
+        return Decision(Action.CREATE, links=links)
+    later = tuple(n for n in over if said_at(n.memory) > said_at(new))
+    if later:
+        return Decision(Action.OUTDATED, later, links)
+    if any(weight(n.memory) > new.authority for n in over):
+        return Decision(Action.DISPUTE, over, links)
+    return Decision(Action.SUPERSEDE, over, links)
+
+
+def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
+    """How two memories of the same content become one, with nothing lost; ``None`` when each says more than the other.
+
+    The newer words are taken only from a writer who is trusted no less.
+    """
+    more, less = _beyond(new.text, there.memory.text), _beyond(there.memory.text, new.text)
+    newer = weight(there.memory) <= new.authority and said_at(new) >= said_at(there.memory)
+    if more:
+        return Action.UPDATE if newer and not less else None
+    in_place = bands.update <= there.similarity < bands.auto and not less
+    return Action.UPDATE if newer and in_place else Action.MERGE
+
+
+def _beyond(text: MemoryText, other: MemoryText) -> bool:
+    """Whether a text says more than another besides its content; of two titles neither says more."""
+    ours, theirs = ({skeleton(part) for part in (of.narrative, *of.facts, *of.steps) if part} for of in (text, other))
+    return not ours <= theirs or (text.title is not None and other.title is None)
+
+
+def said_at(memory: Memory) -> datetime:
+    """When it was said: the time of the turn that it was drawn from, else of its storing."""
+    drawn = memory.source in {Source.EXTRACTION, Source.MIGRATION}
+    return (memory.valid_from if drawn else None) or memory.recorded_at

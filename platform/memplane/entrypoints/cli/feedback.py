@@ -1,0 +1,183 @@
+"""`memplane reinforce`, `correct`, `forget` and the like: what is said of one memory, over HTTP."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, cast
+
+import typer
+
+from memplane.client.fields import ChangeFields, CorrectionFields, Verb, VerbFields
+from memplane.entrypoints.cli.options import (
+    DEFAULT_URL,
+    Agent,
+    Data,
+    Id,
+    IfVersion,
+    Key,
+    Url,
+    ValidFrom,
+    Words,
+    given,
+    words_of,
+)
+from memplane.entrypoints.cli.output import Json, show
+from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.written import written
+
+Command = Callable[..., None]
+
+
+def _verb(verb: Verb, summary: str, note: str) -> Command:
+    """The command of a verb that needs no further words."""
+
+    def command(  # noqa: PLR0913 - one argument for each option
+        memory_id: Id,
+        *,
+        if_version: IfVersion = None,
+        url: Url = DEFAULT_URL,
+        key: Key = None,
+        agent: Agent = None,
+        data: Data = None,
+        json: Json = False,
+    ) -> None:
+        with session(url, key, agent, data) as opened:
+            fields = cast("VerbFields", given(agent=opened.agent))
+            done = opened.client.say(memory_id, verb, version=if_version, **fields)
+        show(done, *written(done, note), as_json=json)
+
+    command.__doc__ = summary
+    return command
+
+
+def pin(  # noqa: PLR0913 - one argument for each option
+    memory_id: Id,
+    *,
+    unpin: Annotated[bool, typer.Option("--unpin", help="Keep it no longer.")] = False,
+    if_version: IfVersion = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Keep a memory whatever its age, or no longer."""
+    with session(url, key, agent, data) as opened:
+        fields = cast("VerbFields", {"pinned": not unpin} | given(agent=opened.agent))
+        done = opened.client.say(memory_id, "pin", version=if_version, **fields)
+    note = "it is no longer kept whatever its age" if unpin else "it is kept whatever its age"
+    show(done, *written(done, note), as_json=json)
+
+
+def reject(  # noqa: PLR0913 - one argument for each option
+    memory_id: Id,
+    *,
+    reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
+    if_version: IfVersion = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Say, as a person, that a memory is wrong: it is gone, and nobody can store its value again.
+
+    For fully trusted keys. There is no way back: a rejected memory cannot be restored.
+    """
+    with session(url, key, agent, data) as opened:
+        fields = cast("VerbFields", given(agent=opened.agent, reason=reason))
+        done = opened.client.say(memory_id, "reject", version=if_version, **fields)
+    show(done, *written(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
+
+
+def correct(  # noqa: PLR0913 - one argument for each option
+    memory_id: Id,
+    content: Words = None,
+    *,
+    title: Annotated[str | None, typer.Option(help="Its title.")] = None,
+    valid_from: ValidFrom = None,
+    if_version: IfVersion = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Replace a memory that is wrong by what is right; the wrong one stays in the history."""
+    words = words_of(content)
+    with session(url, key, agent, data) as opened:
+        fields = cast("CorrectionFields", given(title=title, valid_from=valid_from, agent=opened.agent))
+        done = opened.client.correct(memory_id, words, version=if_version, **fields)
+    show(done, *written(done), as_json=json)
+
+
+def update(  # noqa: PLR0913 - one argument for each option
+    memory_id: Id,
+    content: Annotated[
+        str | None, typer.Argument(help="The new text; '-': from standard input.", show_default="it stays")
+    ] = None,
+    *,
+    title: Annotated[str | None, typer.Option(help="Its title.")] = None,
+    category: Annotated[str | None, typer.Option(help="What it is about.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; all of them are replaced. Repeatable.")] = None,
+    importance: Annotated[int | None, typer.Option(min=1, max=5, help="1 to 5.")] = None,
+    if_version: IfVersion = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Change fields of a memory in place; what is not named stays, and older words stay in the history."""
+    words = None if content is None else words_of(content)
+    changes = given(content=words, title=title, category=category, tags=tag, importance=importance)
+    if not changes:
+        raise typer.BadParameter("name what to change: a new text, --title, --category, --tag or --importance")
+    with session(url, key, agent, data) as opened:
+        done = opened.client.update(memory_id, version=if_version, agent=opened.agent, **cast("ChangeFields", changes))
+    show(done, *written(done, f"changed: {', '.join(changes)}"), as_json=json)
+
+
+def forget(  # noqa: PLR0913 - one argument for each option
+    memory_id: Id,
+    *,
+    if_version: IfVersion = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Take a memory out of every read. It can be restored for 30 days, and its value can be stored again."""
+    with session(url, key, agent, data) as opened:
+        done = opened.client.delete(memory_id, version=if_version, agent=opened.agent)
+    show(done, *written(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
+
+
+COMMANDS: Mapping[str, Command] = {
+    "reinforce": _verb(
+        "reinforce", "Say that a memory helped.", "it helped: it counts for more in rankings that ask for that"
+    ),
+    "demote": _verb(
+        "demote", "Say that a memory did not help.", "it did not help: it counts for less in rankings that ask for that"
+    ),
+    "pin": pin,
+    "confirm": _verb(
+        "confirm",
+        "Say that a memory is right. One that was disputed takes the place of what it disputes.\n\n"
+        "For fully trusted keys.",
+        "it is right: believed without doubt",
+    ),
+    "update": update,
+    "correct": correct,
+    "retract": _verb(
+        "retract",
+        "Say that a memory is no longer so, and that nothing takes its place.",
+        "it is no longer so, and is kept as a thing of the past",
+    ),
+    "reject": reject,
+    "forget": forget,
+    "restore": _verb(
+        "restore",
+        "Bring a superseded, archived or deleted memory back; not one that was rejected.",
+        "it is active again",
+    ),
+}

@@ -1,0 +1,44 @@
+"""What a write did, in words."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from rich.text import Text
+
+from memplane.contracts.memories import WriteOutcome
+from memplane.entrypoints.cli.output import plain
+
+_NOTES: Mapping[str, str] = {
+    "duplicate": "this is known already, word for word, and now counts as mentioned once more",
+    "merged": "this is known already in other words, and now counts as mentioned once more",
+    "updated": "this was known already in other words, which it has replaced; the older ones are in its history",
+    "superseded": "it takes the place of {overruled}",
+    "disputed": (
+        "it contradicts {overruled}, which counts for more: it is not recalled until it is settled with "
+        "`memplane confirm {id}` or `memplane reject {id}`"
+    ),
+    "outdated": "what is newer is known: {overruled}; this is kept as a thing of the past",
+    "unchanged": "it was so already",
+}
+
+
+def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
+    """What a write did, and what that means.
+
+    Args:
+        done: the server's answer.
+        note: what it means, where the call says more than its outcome.
+    """
+    rev = "" if done.rev is None else f", thread revision {done.rev}"
+    notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome == "unchanged" else note]
+    if done.overruled and "{overruled}" not in notes[0]:
+        notes.append(_NOTES["superseded"])
+    told = [each.format(id=done.id, overruled=_several(done.overruled)) for each in notes if each]
+    return [
+        plain(f"{done.outcome}: {done.id}, version {done.version}{rev}"),
+        *(plain(f"  {line}", "dim") for line in told),
+    ]
+
+
+def _several(ids: Sequence[UUID]) -> str:
+    return ", ".join(str(each) for each in ids) or "what was there"

@@ -1,0 +1,106 @@
+"""Routes of the feedback verbs: what callers say of a memory."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from memplane.application.feedback import Verb
+from memplane.application.placing import Outcome
+from memplane.contracts.memories import CorrectionRequest, PinRequest, RejectRequest, VerbRequest, WriteOutcome
+from memplane.entrypoints.http import convert
+from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.repeats import Repeatable, Repeats
+from memplane.entrypoints.http.routes import IfMatch, described, version_of
+
+router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["feedback"])
+_PROBLEMS: Any = described(404, 409, 412)
+_Verb = Callable[[Verb], Awaitable[Outcome]]
+
+
+def _kept(outcome: Outcome) -> tuple[int, BaseModel]:
+    return 200, convert.outcome_of(outcome)
+
+
+async def _said(
+    verb: _Verb, memory_id: UUID, request: VerbRequest | None, if_match: str | None, again: Repeats
+) -> WriteOutcome:
+    once = again.once(_kept)
+    agent = None if request is None else request.agent
+    return convert.outcome_of(await verb(Verb(memory_id, agent, version_of(if_match), once)))
+
+
+@router.post("/reinforce", responses=_PROBLEMS, summary="It helped")
+async def reinforce(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """The memory helped: it counts for more in rankings that ask."""
+    return await _said(lambda verb: app.feedback.reinforce(caller, verb), memory_id, request, if_match, again)
+
+
+@router.post("/demote", responses=_PROBLEMS, summary="It did not help")
+async def demote(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """The memory did not help: it counts for less in rankings that ask."""
+    return await _said(lambda verb: app.feedback.demote(caller, verb), memory_id, request, if_match, again)
+
+
+@router.post("/pin", responses=_PROBLEMS, summary="Keep it")
+async def pin(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: PinRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """Keep the memory whatever its age, or no longer."""
+    pinned = request is None or request.pinned
+    return await _said(lambda verb: app.feedback.pin(caller, verb, pinned=pinned), memory_id, request, if_match, again)
+
+
+@router.post("/confirm", responses=_PROBLEMS, summary="It is right")
+async def confirm(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """The memory is right; one that was disputed takes the place of what it disputes. For fully trusted keys."""
+    return await _said(lambda verb: app.feedback.confirm(caller, verb), memory_id, request, if_match, again)
+
+
+@router.post("/correct", responses=_PROBLEMS, summary="This is right instead")
+async def correct(
+    memory_id: UUID, request: CorrectionRequest, app: App, caller: Caller, again: Repeatable, if_match: IfMatch = None
+) -> WriteOutcome:
+    """Replace a memory that is wrong; the old one stays in the history as superseded."""
+    right = convert.correction_of(request)
+    return await _said(lambda verb: app.feedback.correct(caller, verb, right), memory_id, request, if_match, again)
+
+
+@router.post("/retract", responses=_PROBLEMS, summary="It is no longer so")
+async def retract(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """The memory is no longer so, and nothing takes its place."""
+    return await _said(lambda verb: app.feedback.retract(caller, verb), memory_id, request, if_match, again)
+
+
+@router.post("/reject", responses=_PROBLEMS, summary="A person says that it is wrong")
+async def reject(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: RejectRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """The memory is gone, and its value does not come back, whoever says it. For fully trusted keys."""
+    reason = None if request is None else request.reason
+    return await _said(lambda verb: app.feedback.reject(caller, verb, reason), memory_id, request, if_match, again)
+
+
+@router.post("/restore", responses=_PROBLEMS, summary="Bring it back")
+async def restore(
+    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+    if_match: IfMatch = None,
+) -> WriteOutcome:  # fmt: skip
+    """Bring a superseded, archived or deleted memory back; not one that a person rejected."""
+    return await _said(lambda verb: app.feedback.restore(caller, verb), memory_id, request, if_match, again)

@@ -1,0 +1,47 @@
+"""Routes that tell about one memory: why it is so, what came before and after, what it is related to."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from memplane.contracts.inspection import RelatedList, RelatedRecord, Timeline, WhyRecord
+from memplane.domain.memory import Memory, Turn
+from memplane.entrypoints.http import convert
+from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.routes import Limit, described
+
+router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["memories"])
+Side = Annotated[int, Query(ge=0, le=200)]
+
+
+@router.get("/why", responses=described(404), summary="Why a memory is as it is")
+async def why(memory_id: UUID, app: App, caller: Caller, agent: Agent = None) -> WhyRecord:
+    """Its sources, who wrote it, how it is believed, and what was decided about it; in whatever state it is."""
+    found = await app.browse.why(caller, memory_id, agent)
+    return WhyRecord(
+        memory=convert.record_of(found.memory),
+        age_days=found.age_days,
+        turns=[convert.turn_record_of(unit) for unit in found.sources if isinstance(unit, Turn)],
+        memories=[convert.record_of(unit) for unit in found.sources if isinstance(unit, Memory)],
+        decisions=[convert.history_record_of(entry) for entry in found.decisions],
+    )
+
+
+@router.get("/timeline", responses=described(404), summary="What was recorded around it")
+async def timeline(
+    memory_id: UUID, app: App, caller: Caller, before: Side = 5, after: Side = 5, agent: Agent = None
+) -> Timeline:
+    """Memories and turns of the same user that were recorded before and after it, oldest first, it among them."""
+    found = await app.browse.timeline(caller, memory_id, before, after, agent)
+    return Timeline(
+        items=[convert.record_of(unit) if isinstance(unit, Memory) else convert.turn_record_of(unit) for unit in found]
+    )
+
+
+@router.get("/related", responses=described(404), summary="What it is related to")
+async def related(memory_id: UUID, app: App, caller: Caller, limit: Limit = 10, agent: Agent = None) -> RelatedList:
+    """Memories that relations link to it, strongest first."""
+    found = await app.browse.related(caller, memory_id, limit, agent)
+    items = [RelatedRecord(strength=strength, memory=convert.record_of(memory)) for memory, strength in found]
+    return RelatedList(items=items)

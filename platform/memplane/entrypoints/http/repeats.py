@@ -1,0 +1,69 @@
+"""`Idempotency-Key`: a request that is sent again has no second effect, and gets the first answer."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, FastAPI, Header, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from memplane.application.gateway import AlreadyDone, Once
+from memplane.entrypoints.http import problems
+
+T = TypeVar("T")
+REPLAYED = {"Idempotency-Replayed": "true"}
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="The same request with the same key has one effect, and gets the same answer.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The idempotency key of a request, if it has one, and the request's hash."""
+
+    key: str | None
+    request: str
+
+    def once(self, answer: Callable[[T], tuple[int, BaseModel | Mapping[str, object]]]) -> Once[T] | None:
+        """What to keep of an outcome: its status and its body."""
+        if self.key is None:
+            return None
+
+        def kept(outcome: T) -> Mapping[str, object]:
+            status, body = answer(outcome)
+            return {"status": status, "body": body.model_dump(mode="json") if isinstance(body, BaseModel) else body}
+
+        return Once(self.key, self.request, kept)
+
+
+async def repeats(request: Request, idempotency_key: Key = None) -> Repeats:
+    """The request's idempotency key."""
+    if idempotency_key is None:
+        return Repeats(None, "")
+    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + await request.body()
+    return Repeats(idempotency_key, hashlib.sha256(said).hexdigest())
+
+
+Repeatable = Annotated[Repeats, Depends(repeats)]
+
+
+def install(app: FastAPI) -> None:
+    """Answer what was carried out before as it was answered then."""
+    app.add_exception_handler(AlreadyDone, _answered)
+
+
+async def _answered(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, AlreadyDone):
+        raise error
+    status = error.answer.get("status")
+    code = status if isinstance(status, int) else 200
+    kind = problems.MEDIA_TYPE if code >= 400 else None
+    return JSONResponse(error.answer.get("body"), code, headers=REPLAYED, media_type=kind)

@@ -1,0 +1,88 @@
+"""`Idempotency-Key`: a request that is sent again has one effect and one answer."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from support.callers import THREAD, USER, Caller, Tenant, refused
+
+MEMORY = {"user_id": USER, "category": "tasks", "content": "The hall is booked."}
+TURN = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The hall is booked."}
+
+
+def send(caller: Caller, path: str, body: Any, key: str) -> httpx2.Response:  # noqa: ANN401 - a request's body
+    return caller.send("POST", path, json=body, headers={"Idempotency-Key": key})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "table"),
+    [
+        ("/v1/memories", MEMORY, "memories"),
+        ("/v1/turns", TURN, "turns"),
+        ("/v1/turns:batch", {"turns": [TURN]}, "turns"),
+    ],
+)
+def test_the_same_again_has_one_effect(
+    tenant: Tenant, supervisor: Caller, path: str, body: dict[str, Any], table: str
+) -> None:
+    first, again = (send(supervisor, path, body, "k1") for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert tenant.count(table) == 1
+    other = send(supervisor, path, body, "k2")  # the control: a new key is a new request
+    assert other.status_code == (200 if table == "memories" else 201)
+    assert other.json() != first.json()
+
+
+def test_a_verb_too(supervisor: Caller) -> None:
+    memory = supervisor.remember("The hall is booked.")
+    for _ in range(3):
+        assert send(supervisor, f"/v1/memories/{memory}/reinforce", {}, "once").status_code == 200
+    assert supervisor.get(f"/v1/memories/{memory}").json()["reinforcement"] == 3
+
+
+def test_a_correction_too(tenant: Tenant, supervisor: Caller) -> None:
+    memory = supervisor.remember("The hall is booked.")
+    path = f"/v1/memories/{memory}/correct"
+    first, again = (send(supervisor, path, {"content": "The hall is free."}, "once") for _ in range(2))
+    assert first.json() == again.json()
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert tenant.count("memories") == 2
+    refused(send(supervisor, path, {"content": "The hall is free."}, "twice"), 409, "conflict")
+
+
+def test_another_request_with_the_same_key_is_refused(tenant: Tenant, supervisor: Caller) -> None:
+    send(supervisor, "/v1/memories", MEMORY, "k")
+    other = MEMORY | {"content": "The hall is not booked yet, says Ana."}
+    refused(send(supervisor, "/v1/memories", other, "k"), 422, "idempotency_mismatch")
+    refused(send(supervisor, "/v1/turns", TURN, "k"), 422, "idempotency_mismatch")
+    assert tenant.count("memories", "turns") == 1
+
+
+def test_a_refusal_is_not_kept(supervisor: Caller) -> None:
+    bad = MEMORY | {"content": "She booked the hall."}
+    refused(send(supervisor, "/v1/memories", bad, "k"), 422, "writing_constraint")
+    assert send(supervisor, "/v1/memories", MEMORY, "k").status_code == 201
+
+
+def test_keys_of_others_are_others(tenant: Tenant, supervisor: Caller) -> None:
+    first = send(supervisor, "/v1/turns", TURN, "k").json()
+    second = send(tenant.caller("supervisor"), "/v1/turns", TURN, "k").json()
+    assert first["turn_id"] != second["turn_id"]
+
+
+def test_at_the_same_time(tenant: Tenant, supervisor: Caller) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: send(supervisor, "/v1/turns", TURN, "k"), range(24)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["turn_id"] for answer in answers}) == 1
+    assert tenant.count("turns") == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256])
+def test_a_key_must_be_one(supervisor: Caller, key: str) -> None:
+    refused(send(supervisor, "/v1/memories", MEMORY, key), 422, "invalid_request")

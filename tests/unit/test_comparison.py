@@ -1,0 +1,249 @@
+"""What a new memory is to an old one: each verdict, the traps, and the bands."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from memplane.adapters.policy_files import shipped_policies
+from memplane.adapters.policy_files.document import parse
+from memplane.adapters.policy_files.merge import read_merge
+from memplane.adapters.policy_files.report import Report
+from memplane.adapters.policy_files.value import Value
+from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules, Statement, Verdict, compare
+from memplane.domain.errors import PolicyError
+
+BANDS = Bands(auto=0.6, update=0.25, check=0.2, fallback=0.1, link_min=0.3, shared_min=0.1)
+
+
+def verdict(old: str, new: str, similarity: float = 0.9) -> Verdict:
+    return compare(Statement.of(old), Statement.of(new), similarity, BANDS)
+
+
+SAME = [
+    ("The user lives in Turin.", "The user resides in Turin"),
+    ("The user's trainer is Paula Dietz.", "Paula Dietz is the user's trainer."),
+    ("The board approved the merger.", "The merger was approved by the board."),
+    ("In July 2020 the user sailed to Corfu.", "The user sailed to Corfu in July 2020."),
+    ("The user can't eat shellfish.", "The user cannot eat shellfish."),
+    ("The exam is on 7 November.", "The exam is on November 7th."),
+    ("The user runs two bakeries.", "The user runs 2 bakeries."),
+    ("The user has a niece named Ada.", "The user's niece is called Ada."),
+    ("The user enjoys swimming.", "The user enjoys swiming."),
+]
+UPDATED = [
+    ("The user lives in Turin.", "The user has moved to Genoa."),
+    ("The user is 41 years old.", "The user is 42 years old."),
+    ("The user's favourite dish is paella.", "The user's favourite dish is ramen."),
+    ("The review is on Tuesday.", "The review has been postponed to Friday."),
+    ("The user works as a baker.", "The user works as a courier."),
+    ("The user is single.", "The user is married to Ruth."),
+    ("The user prefers trains to buses.", "The user prefers buses to trains."),
+    ("The gate code is 5521.", "The gate code is 8830."),
+]
+CONTRADICTED = [
+    ("The user likes opera.", "The user dislikes opera."),
+    ("The user is a smoker.", "The user is not a smoker."),
+    ("The lid is sealed.", "The lid is unsealed."),
+    ("Comments are enabled on the blog.", "Comments are disabled on the blog."),
+    ("The user isn't fond of snow.", "The user loves snow."),
+    ("The user likes loud music.", "The user does not like music."),
+]
+RETRACTED = [
+    ("The user has a sister called Ruth.", "The user does not have a sister."),
+    ("The user owns a car.", "The user no longer owns a car."),
+    ("The user smokes five cigars a day.", "The user has stopped smoking."),
+    ("The user works at Nestle.", "The user has left Nestle."),
+    ("The user drives a Fiat Panda.", "The user sold the Fiat Panda."),
+    ("The user drinks rice milk.", "The user doesn't drink rice milk anymore."),
+    ("The choir meets at 18:00.", "The choir has been discontinued."),
+]
+RELATED = [
+    ("The user's sister Anna lives in Oslo.", "The user's brother Ben lives in Oslo."),
+    ("The user is a vegan.", "The user moved the sofa to the attic."),
+    ("The user lives with Anna.", "The user lives near Anna."),
+    ("The user needs help with taxes.", "The user helps with taxes."),
+    ("The user thinks Anna likes Ben.", "The user thinks Ben likes Anna."),
+    ("The user likes plums.", "The user likes cherries."),
+    ("Omar lent the user 50 euros.", "The user lent Omar 50 euros."),
+    ("The user flew from Bonn to Nice.", "The user flew from Nice to Bonn."),
+    ("The user likes dogs and hates cats.", "The user hates dogs and likes cats."),
+    ("The user works in Bonn and lives in Ulm.", "The user works in Ulm and lives in Bonn."),
+    ("The user has 3 apples and 4 pears.", "The user has 4 apples and 3 pears."),
+    ("The user is a manager.", "The user has a manager."),
+    ("The user works at Nestle.", "The user worked at Nestle."),
+    ("The user likes tea with sugar.", "The user likes tea without sugar."),
+    ("The user may travel in June.", "The user must travel in June."),
+    ("The user owns a private pool.", "The user owns a public pool."),
+    ("Ticket 11 is assigned to Kim.", "Ticket 12 is assigned to Kim."),
+    ("The user visited Lyon in 2019.", "The user visited Lyon in 2021."),
+    ("The user's cousin is a nurse.", "The user's cousin is a pilot."),
+    ("The user has a friend called Tom.", "The user has a friend called Jim."),
+    ("The user attended a talk by Ann.", "The user attended a talk by Anne."),
+    ("The user likes cats.", "The user no longer has a cat."),
+    ("The user plays golf on Mondays.", "The user plays golf on Thursdays."),
+]
+CASES = [
+    (expected, *pair)
+    for expected, pairs in (
+        (Verdict.SAME, SAME),
+        (Verdict.UPDATED, UPDATED),
+        (Verdict.CONTRADICTED, CONTRADICTED),
+        (Verdict.RETRACTED, RETRACTED),
+        (Verdict.RELATED, RELATED),
+    )
+    for pair in pairs
+]
+
+
+@pytest.mark.parametrize(("expected", "old", "new"), CASES)
+def test_words_decide(expected: Verdict, old: str, new: str) -> None:
+    assert verdict(old, new) is expected
+
+
+def test_the_cosine_only_confirms() -> None:
+    assert verdict("The user lives in Turin.", "The user resides in Turin.", 0.05) is Verdict.RELATED
+    assert verdict("The user enjoys swimming.", "The user enjoys swiming.", 0.5) is Verdict.RELATED
+    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.05) is Verdict.UNRELATED
+    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.99) is Verdict.RELATED
+
+
+def test_what_supersedes() -> None:
+    assert {one for one in Verdict if one.supersedes} == {Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED}
+
+
+FRAMES = st.sampled_from(
+    [
+        "The user{neg} lives in {name} with {number} cats.",
+        "The user{neg} likes {name} and its {number} parks.",
+        "{name} is{neg} the user's boss since {number}.",
+        "The invoice {number} for {name} is{neg} ready.",
+        "The user's friend {name} is{neg} {number} years old.",
+        "The user met {name} {number} times and is{neg} satisfied.",
+        "{name}{neg} moved to building {number}.",
+        "The {name} project has {number} members and is{neg} finished.",
+    ]
+)
+NAMES = st.sampled_from(
+    [
+        "Ann",
+        "Anne",
+        "Anna",
+        "Anton",
+        "Bert",
+        "Berta",
+        "Carlo",
+        "Carla",
+        "Jon",
+        "Jones",
+        "Oslo",
+        "Hans",
+        "Siemens",
+        "Tom",
+    ]
+)
+NUMBERS = st.integers(2, 5000)
+
+
+@given(FRAMES, NAMES, NAMES, NUMBERS)
+def test_texts_that_differ_in_a_name_are_never_the_same(frame: str, one: str, other: str, number: int) -> None:
+    old, new = (frame.format(name=name, number=number, neg="") for name in (one, other))
+    assert (verdict(old, new, 1.0) is Verdict.SAME) == (one == other)
+
+
+@given(FRAMES, NAMES, NUMBERS, NUMBERS)
+def test_texts_that_differ_in_a_number_are_never_the_same(frame: str, name: str, one: int, other: int) -> None:
+    old, new = (frame.format(name=name, number=number, neg="") for number in (one, other))
+    assert (verdict(old, new, 1.0) is Verdict.SAME) == (one == other)
+
+
+@given(FRAMES, NAMES, NUMBERS, st.sampled_from([" not", " never", " no longer"]), st.booleans())
+def test_texts_that_differ_in_a_negation_are_never_the_same(
+    frame: str, name: str, number: int, negation: str, turned: bool
+) -> None:
+    old, new = (frame.format(name=name, number=number, neg=neg) for neg in ("", negation))
+    assert verdict(*((new, old) if turned else (old, new)), 1.0) is not Verdict.SAME
+
+
+@given(st.text(max_size=280), st.text(max_size=280), st.floats(-1, 1))
+def test_any_text_gives_a_verdict(old: str, new: str, similarity: float) -> None:
+    assert verdict(old, new, similarity) in Verdict
+
+
+def test_rules_serve_unnamed_models_with_the_fallback() -> None:
+    other = Bands(1, 1, 1, 1, 1, 1)
+    rules = MergeRules({ANY_MODEL: other, "named": BANDS})
+    assert rules.bands_for("named") is BANDS
+    assert rules.bands_for("unnamed") is other
+
+
+def read(text: str) -> tuple[MergeRules, list[str]]:
+    report = Report()
+    node = parse("merge.yaml", text.encode(), report)
+    rules = read_merge(Value(report=report, file="merge.yaml", key="", line=1, node=node))
+    try:
+        report.raise_if_any()
+    except PolicyError as error:
+        return rules, error.detail.splitlines()
+    return rules, []
+
+
+GOOD = """bands:
+  "*":
+    auto: 0.9
+    update: 0.5
+    check: 0.4
+    fallback: 0.2
+    link_min: 0.3
+    shared_min: 0.2
+"""
+
+
+def shipped() -> Path:
+    return shipped_policies() / "merge.yaml"
+
+
+def schema() -> Draft202012Validator:
+    return Draft202012Validator(json.loads((shipped_policies() / "schema" / "merge.schema.json").read_text()))
+
+
+def test_the_file_is_read() -> None:
+    assert read(GOOD) == (MergeRules({ANY_MODEL: Bands(0.9, 0.5, 0.4, 0.2, 0.3, 0.2)}), [])
+
+
+def test_the_shipped_file_is_right() -> None:
+    text = shipped().read_text(encoding="utf-8")
+    rules, problems = read(text)
+    assert not problems
+    assert {ANY_MODEL, "wordllama-256"} <= set(rules.bands)
+    assert text.splitlines()[0] == "# yaml-language-server: $schema=./schema/merge.schema.json"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("update: 0.5", "update: 0.95", "merge.yaml:4: bands.*.update: 0.95 is more than auto, 0.9"),
+        ("fallback: 0.2", "fallback: 0.41", "merge.yaml:6: bands.*.fallback: 0.41 is more than check, 0.4"),
+        ("link_min: 0.3", "link_min: 1", "merge.yaml:7: bands.*.link_min: 1 is more than auto, 0.9"),
+        ("check: 0.4", "chek: 0.4", "merge.yaml:5: bands.*.chek: unknown key"),
+        ("    shared_min: 0.2\n", "", "shared_min: missing"),
+        ("auto: 0.9", "auto: 1.1", "merge.yaml:3: bands.*.auto: expected a number from 0 to 1"),
+        ('"*"', "wordllama-256", "merge.yaml:1: bands.*: missing"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(old: str, new: str, told: str) -> None:
+    assert GOOD.count(old) == 1
+    _, problems = read(GOOD.replace(old, new))
+    assert any(told in problem for problem in problems), problems
+
+
+def test_the_schema_accepts_what_is_right() -> None:
+
+    schema().check_schema(schema().schema)
+    assert schema().is_valid(yaml.safe_load(GOOD))
+    assert schema().is_valid(yaml.safe_load(shipped().read_text(encoding="utf-8")))
+    assert not schema().is_valid(yaml.safe_load(GOOD.replace("check", "chek")))
