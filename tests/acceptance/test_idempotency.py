@@ -1,5 +1,8 @@
 """`Idempotency-Key`: a request that is sent again has one effect and one answer."""
 
+import json
+import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 
 from support.callers import THREAD, USER, Caller, Tenant, refused
 
+CUT_ROUNDS = int(os.environ.get("CUT_ROUNDS", "40"))
 MEMORY = {"user_id": USER, "category": "tasks", "content": "The hall is booked."}
 TURN = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The hall is booked."}
 
@@ -36,6 +40,14 @@ def test_the_same_again_has_one_effect(
     other = send(supervisor, path, body, "k2")  # the control: a new key is a new request
     assert other.status_code == (200 if table == "memories" else 201)
     assert other.json() != first.json()
+
+
+def test_the_same_json_written_otherwise_is_the_same(supervisor: Caller) -> None:
+    first = send(supervisor, "/v1/memories", MEMORY, "k").json()
+    other = json.dumps(dict(reversed(MEMORY.items())), indent=2)
+    headers = {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    again = supervisor.send("POST", "/v1/memories", content=other, headers=headers)
+    assert (again.json(), again.headers["Idempotency-Replayed"]) == (first, "true")
 
 
 def test_a_verb_too(supervisor: Caller) -> None:
@@ -86,3 +98,36 @@ def test_at_the_same_time(tenant: Tenant, supervisor: Caller) -> None:
 @pytest.mark.parametrize("key", ["", "x" * 256])
 def test_a_key_must_be_one(supervisor: Caller, key: str) -> None:
     refused(send(supervisor, "/v1/memories", MEMORY, key), 422, "invalid_request")
+
+
+def cut_off(caller: Caller, path: str, body: Any, key: str) -> None:  # noqa: ANN401 - a request's body
+    """Send a request and leave before the answer."""
+    payload = json.dumps(body).encode()
+    head = {"Host": "x", "Authorization": f"Bearer {caller.credential}", "Idempotency-Key": key}
+    head |= {"Content-Type": "application/json", "Content-Length": str(len(payload))}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    url = caller.client.base_url
+    with socket.create_connection((url.host, url.port or 80)) as wire:
+        wire.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + payload)
+
+
+def test_a_request_whose_answer_was_lost_is_sent_again(tenant: Tenant, supervisor: Caller) -> None:
+    """``CUT_ROUNDS=1000`` for the figure; each round one effect, however the two attempts meet."""
+    memory = supervisor.remember("The hall is booked.")
+
+    def round_of(number: int) -> tuple[str, int, bool]:
+        body = TURN | {"text": f"Number {number}.", "thread_id": f"t{number % 16}", "auto_extract": False}
+        verb = f"/v1/memories/{memory}/reinforce"
+        for path, sent in (("/v1/turns", body), (verb, {})):
+            cut_off(supervisor, path, sent, f"cut-{number}-{len(sent)}")
+        turn = send(supervisor, "/v1/turns", body, f"cut-{number}-{len(body)}")
+        assert turn.status_code == 201, turn.text
+        said = send(supervisor, verb, {}, f"cut-{number}-0")
+        return turn.json()["turn_id"], said.status_code, "Idempotency-Replayed" in turn.headers
+
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(round_of, range(CUT_ROUNDS)))
+    assert {status for _, status, _ in done} == {200}
+    assert any(replayed for _, _, replayed in done)  # the control: requests that were left had their effect
+    assert len({turn for turn, _, _ in done}) == tenant.count("turns") == CUT_ROUNDS
+    assert supervisor.get(f"/v1/memories/{memory}").json()["reinforcement"] == 3 * CUT_ROUNDS

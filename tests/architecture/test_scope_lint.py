@@ -17,8 +17,10 @@ ADAPTERS = ROOT / "platform" / "memplane" / "adapters"
 # Writes that the gateway has authorised, keyed by the transaction's tenant and by a record that the caller named or
 # holds locked, and reads of what a scoped statement has found. Whoever adds one says why it needs no predicate.
 KEYED = {
-    "sql/stores.py SqlMemories.find_duplicate": "finds the new memory itself, by its user and its value",
-    "sql/stores.py SqlMemories.find_past": "finds what the new memory was, by its user and its name; shown in scope",
+    "sql/prepared.py _ACTIVE_OF_USER": "the beginning of the two below",
+    "sql/prepared.py SAME_VALUE": "finds the new memory itself, by its user and its value",
+    "sql/prepared.py SAME_NAME_OR_VALUE": "finds the new memory itself, by its user and its value or name",
+    "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",
     "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
@@ -119,6 +121,23 @@ def reading_constants(tree: ast.Module) -> dict[str, str]:
     }
 
 
+def core_constants(tree: ast.Module) -> dict[str, str]:
+    """The module's own Core statements that read one of the tables, by name, each with those that it is built on."""
+    touching: set[str] = set()
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign):
+            continue
+        text = ast.unparse(node.value)
+        used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+        if used & touching or re.search(r"\btables\.(?:memories|turns)\b", text):
+            names = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            touching |= names
+            if READING_CALLS & called(node.value) or used & set(found):
+                found |= dict.fromkeys(names, text + "".join(found[name] for name in used & set(found)))
+    return found
+
+
 def unguarded(function: ast.AST, constants: dict[str, str]) -> list[str]:
     """Why a function reads past the predicate; empty when it does not."""
     built, given = bool(PREDICATES & called(function)), predicates_given(function)
@@ -147,6 +166,12 @@ def faults(source: str, name: str, keyed: set[str]) -> list[str]:
             keyed.add(where)
             why = [] if "tenant_id" in ast.unparse(function) or not reads_by_core(function) else ["not keyed by tenant"]
         found += [f"{where}: {reason}" for reason in why]
+    for constant, text in core_constants(tree).items():
+        where = f"{name} {constant}"
+        if where in KEYED:
+            keyed.add(where)
+        if where not in KEYED or "tenant_id" not in text:
+            found.append(f"{where}: a statement of the module without the predicate, or not keyed by tenant")
     return found
 
 
@@ -190,6 +215,7 @@ PLANTED = {
     ),
     "core": "class Store:\n  async def read(self): return sa.select(tables.memories.c.id)",
     "core through an alias": "def read():\n  m = tables.memories.c\n  return sa.select(m.id).where(m.id == 1)",
+    "core, of the module": "_M = tables.memories.c\nALL = sa.select(_M.id).where(_M.tenant_id == 1)",
     "core, changing": "def read(): return sa.delete(tables.turns)",
 }
 ALLOWED = {

@@ -311,8 +311,6 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "fold": lambda uow: uow.graph.fold(nth(3), nth(23), ("Ana", "ana")),
     "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
     "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
-    "claim": lambda uow: uow.answers.claim("key-3", "once-3", "0", NOW),
-    "keep": lambda uow: uow.answers.keep("key-3", "once-3", {"outcome": "created"}),
     "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
     "recent": lambda uow: uow.threads.recent("user-3", NOW, 8),
     "tell": lambda uow: uow.threads.tell("user-3", {"thread-7": NOW, "thread-8": NOW}, 2),
@@ -324,7 +322,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys, SqlTombstones, SqlGraph, SqlAnswers, SqlConsents)
-INSERTS = {"add", "add_turns", "log", "record", "events", "link", "bury"}  # these look nothing up
+INSERTS = {"add", "add_turns", "log", "record", "events", "link", "bury", "keep"}  # these look nothing up
 LISTS = {"all"}  # an administrator's list of keys
 
 

@@ -15,6 +15,7 @@ from memplane.adapters.policy_files.merge import read_merge
 from memplane.adapters.policy_files.report import Report
 from memplane.adapters.policy_files.value import Value
 from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules, Statement, Verdict, compare
+from memplane.domain.comparison_thesaurus import Relation, relation
 from memplane.domain.errors import PolicyError
 
 BANDS = Bands(auto=0.6, update=0.25, check=0.2, fallback=0.1, link_min=0.3, shared_min=0.1)
@@ -105,9 +106,177 @@ def test_words_decide(expected: Verdict, old: str, new: str) -> None:
     assert verdict(old, new) is expected
 
 
+MECHANISMS = {
+    "synonym": (
+        Verdict.SAME,
+        ("Dora purchased a lorry in Graz.", "Dora bought a truck in Graz."),
+        ("Dora purchased a lorry in Graz.", "Dora purchased a bus in Graz."),
+    ),
+    "derivation": (
+        Verdict.SAME,
+        ("The printer jammed after an inspection.", "The printer jammed after it was inspected."),
+        ("The printer jammed after an inspection.", "The printer jammed after it was repaired."),
+    ),
+    "abbreviation": (
+        Verdict.SAME,
+        ("The prod cert expires in November.", "The production certificate expires in November."),
+        ("The prod cert expires in November.", "The staging certificate expires in November."),
+    ),
+    "initials": (
+        Verdict.SAME,
+        ("Rhea is the chief financial officer of Vega.", "Rhea is the CFO of Vega."),
+        ("Rhea is the chief financial officer of Vega.", "Rhea is the CTO of Vega."),
+    ),
+    "compound": (
+        Verdict.SAME,
+        ("The user keeps the ladder in the tool shed.", "The user keeps the ladder in the toolshed."),
+        ("The user keeps the ladder in the tool shed.", "The user keeps the ladder in the cow shed."),
+    ),
+    "support verb": (
+        Verdict.SAME,
+        ("Otto plays the oboe.", "Otto is an oboe player."),
+        ("Otto plays the oboe.", "Otto is an oboe maker."),
+    ),
+    "passive": (
+        Verdict.SAME,
+        ("Lena wrote the appendix.", "The appendix was written by Lena."),
+        ("Lena manages Otto.", "Lena is managed by Otto."),
+    ),
+    "owner": (
+        Verdict.SAME,
+        ("Lena reads Otto's drafts.", "Otto's drafts are read by Lena."),
+        ("Lena reads Otto's drafts.", "Otto reads Lena's drafts."),
+    ),
+    "detail": (
+        Verdict.SAME,
+        ("The user has a boat in Split.", "In Split the user has a boat."),
+        ("The user has a boat in Split.", "The user has a wooden boat in Split."),
+    ),
+    "quantifier": (
+        Verdict.SAME,
+        ("All invoices are archived.", "Invoices are archived."),
+        ("All invoices are archived.", "Some invoices are archived."),
+    ),
+    "wish": (
+        Verdict.SAME,
+        ("The user plans to move to Pula.", "The user intends to move to Pula."),
+        ("The user plans to move to Pula.", "The user might move to Pula."),
+    ),
+    "double denial": (
+        Verdict.SAME,
+        ("The user drinks no milk.", "The user doesn't drink milk."),
+        ("The user drinks no milk.", "The user doesn't drink wine."),
+    ),
+    "other number": (
+        Verdict.UPDATED,
+        ("The hall seats 80 people.", "The hall now seats 120 people."),
+        ("The hall rented 80 chairs.", "The hall rented 120 tables."),
+    ),
+    "implied measure": (
+        Verdict.SAME,
+        ("The attic is kept at 15 degrees.", "The temperature in the attic is 15 degrees."),
+        ("The attic window costs 90 euros.", "The attic window weighs 90 kg."),
+    ),
+    "choice": (
+        Verdict.SAME,
+        ("Otto prefers ferries to planes on holidays.", "Otto prefers ferries over planes on holidays."),
+        ("Otto prefers ferries to planes on holidays.", "Otto prefers ferries on holidays."),
+    ),
+    "written number": (
+        Verdict.SAME,
+        ("The reactor cost 3 million euros.", "The reactor cost €3,000,000."),
+        ("The reactor cost 3 million euros.", "The reactor burnt 3 million litres."),
+    ),
+    "coordination": (
+        Verdict.SAME,
+        ("The user speaks Danish and Dutch.", "The user speaks Dutch and Danish."),
+        ("The user speaks Danish with Ada and Dutch with Ida.", "The user speaks Dutch with Ada and Danish with Ida."),
+    ),
+    "what is replaced": (
+        Verdict.UPDATED,
+        ("Lena is the team lead.", "Otto has replaced Lena as team lead."),
+        ("The user's bike is a Cube.", "The user replaced the bike bell."),
+    ),
+    "from and to": (
+        Verdict.UPDATED,
+        ("The choir rehearses on Monday evenings.", "The choir switched from Monday evenings to Friday evenings."),
+        ("The choir rehearses on Monday evenings.", "The chess club switched to Friday evenings."),
+    ),
+    "something beside it": (
+        Verdict.UPDATED,
+        ("The user prefers tea.", "The user now prefers coffee."),
+        ("The user likes tea.", "The user now also likes coffee."),
+    ),
+    "moving home": (
+        Verdict.UPDATED,
+        ("The user lives in Pula.", "The user relocated to Graz."),
+        ("The user lives in Pula.", "The user's aunt relocated to Graz."),
+    ),
+    "general denial": (
+        Verdict.CONTRADICTED,
+        ("The user does not drink alcohol.", "The user drinks wine."),
+        ("The user does not drink wine after 8 pm.", "The user drinks wine at lunch."),
+    ),
+    "incompatible states": (
+        Verdict.CONTRADICTED,
+        ("Otto is a vegetarian.", "Otto eats steak on Sundays."),
+        ("Otto is a vegetarian.", "Lena eats steak on Sundays."),
+    ),
+    "opposite": (
+        Verdict.CONTRADICTED,
+        ("The training is mandatory.", "The training is optional."),
+        ("Otto had an operation on the left knee.", "Otto had an operation on the right knee."),
+    ),
+    "retraction": (
+        Verdict.RETRACTED,
+        ("The user is on the tennis committee.", "The user has stepped down from the tennis committee."),
+        ("The user likes tennis.", "The user has stepped down from the tennis committee."),
+    ),
+    "wont is no end": (
+        Verdict.RETRACTED,
+        ("Otto has a kiosk in Graz.", "Otto sold the kiosk in Graz."),
+        ("Otto has a kiosk in Graz.", "Otto sells ice in Graz."),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_holds_and_refuses(name: str) -> None:
+    expected, held, refused = MECHANISMS[name]
+    assert verdict(*held) is expected
+    assert verdict(*refused) is Verdict.RELATED
+
+
+def test_a_text_too_long_to_be_a_statement_is_never_decided_about() -> None:
+    short, long = ("The user met " + ", ".join(f"Ann{one}" for one in range(size)) for size in (20, 40))
+    assert verdict(short, short) is Verdict.SAME
+    assert verdict(long, long) is Verdict.RELATED
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("injured", "injury", Relation.DERIVED),
+        ("reachable", "reached", Relation.DERIVED),
+        ("bicycle", "bike", Relation.EQUAL),
+        ("tea", "coffee", Relation.SISTER),
+        ("alcohol", "wine", Relation.BROADER),
+        ("wine", "alcohol", Relation.NARROWER),
+        ("high", "low", Relation.OPPOSITE),
+        ("stateless", "stateful", Relation.OPPOSITE),
+        ("brother", "sister", Relation.SISTER),
+        ("gravel", "friday", Relation.NONE),
+        ("", "x" * 5000, Relation.NONE),
+    ],
+)
+def test_words_are_related(one: str, other: str, expected: Relation) -> None:
+    assert relation(one, other) is expected
+
+
 def test_the_cosine_only_confirms() -> None:
     assert verdict("The user lives in Turin.", "The user resides in Turin.", 0.05) is Verdict.RELATED
-    assert verdict("The user enjoys swimming.", "The user enjoys swiming.", 0.5) is Verdict.RELATED
+    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.9) is Verdict.SAME
+    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.5) is Verdict.RELATED
     assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.05) is Verdict.UNRELATED
     assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.99) is Verdict.RELATED
 

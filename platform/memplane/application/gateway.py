@@ -15,7 +15,7 @@ from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ports import Clock, Embedder, Policies, Storage, UnitOfWork
 from memplane.application.records import Answered, ChangeEntry, OperationalEvent, SearchMaterial
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import IdempotencyMismatch, LimitExceeded
+from memplane.domain.errors import Conflict, IdempotencyMismatch, LimitExceeded, MemplaneError
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, new_id
 from memplane.domain.policy import Policy
@@ -232,16 +232,19 @@ class Gateway:
         await self._guard.check(principal.tenant)
 
         async def attempt(uow: UnitOfWork) -> T:
-            if once is not None:
-                await _claim(uow, principal, once, now)
             if users:
                 await uow.lock_users(users)
             done = await work(Write(principal, policy, now, uow, self._embedder.model))
-            if once is not None:
-                await uow.answers.keep(principal.key_id, once.key, once.answer(done))
+            # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
+            if once is not None and not await uow.answers.keep(principal.key_id, once.key, _answered(once, done), now):
+                raise Conflict("Idempotency-Key: is in use at this moment; try again")
             return done
 
-        return await self._storage.write(principal.tenant, attempt)
+        try:
+            return await self._storage.write(principal.tenant, attempt)
+        except MemplaneError:
+            await self.replayed(principal, once)  # what was done before may be why it cannot be done now
+            raise
 
     async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.
@@ -257,8 +260,8 @@ class Gateway:
             _check(said, once)
 
 
-async def _claim(uow: UnitOfWork, principal: Principal, once: Once[T], now: datetime) -> None:
-    _check(await uow.answers.claim(principal.key_id, once.key, once.request, now), once)
+def _answered(once: Once[T], done: T) -> Answered:
+    return Answered(once.request, once.answer(done))
 
 
 def _check(answered: Answered | None, once: Once[T]) -> None:

@@ -1,5 +1,6 @@
 """Where a new memory goes: beside what is known, into it, or in its place."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -101,7 +102,8 @@ async def _decided(write: Write, fresh: Fresh, *, rejected: bool) -> Decision:
         near += await write.uow.memories.nearest(gone, fresh.material, NEIGHBOURS)
     found += [(other, similarity) for other, similarity in near if other.id not in known]
     bands = write.policy.merging.bands_for(write.model)
-    neighbours = compared(memory, sorted(found, key=lambda pair: -pair[1]), bands)
+    nearest_first = sorted(found, key=lambda pair: -pair[1])
+    neighbours = await asyncio.to_thread(compared, memory, nearest_first, bands)
     return decide(memory, neighbours, bands, write.now)
 
 

@@ -252,16 +252,15 @@ class Graph(Protocol):
 class Answers(Protocol):
     """Answers to requests with an idempotency key, within a transaction."""
 
-    async def claim(self, key_id: str, name: str, request_hash: str, now: datetime) -> "Answered | None":
-        """Take an idempotency key for this transaction, or the answer of the request that took it before."""
-        ...
-
     async def answered(self, key_id: str, name: str) -> Answered | None:
         """The answer of the request that took an idempotency key, or none."""
         ...
 
-    async def keep(self, key_id: str, name: str, answer: Mapping[str, object]) -> None:
-        """Store the answer of the request that took the key in this transaction."""
+    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime) -> bool:
+        """Store what a request was and what it is answered; False when another request took the key.
+
+        Another transaction with the same key waits here until this one ends.
+        """
         ...
 
 

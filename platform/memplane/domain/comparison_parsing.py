@@ -3,8 +3,13 @@
 from dataclasses import dataclass, replace
 
 from memplane.domain import comparison_lexicon as lexicon
+from memplane.domain.comparison_reader import read_terms
+from memplane.domain.comparison_reading import Reading
+from memplane.domain.comparison_thesaurus import may_be_verb
 from memplane.domain.comparison_words import Word, key_of, read, simplified
 
+MAX_CHARS = 500
+"""A longer text is no short statement, and is never decided about."""
 _MARKS = frozenset({"ended-now", "any-more", "now"})
 
 
@@ -56,6 +61,7 @@ class Statement:
         recurring: it tells of something that is done on every such day.
         modal: must, can, or nothing.
         parts: for a sentence of several parts, after how many words each is denied; empty for a simple one.
+        reading: the content words in their order, for alignment.
     """
 
     text: str
@@ -78,6 +84,7 @@ class Statement:
     recurring: bool
     modal: str
     parts: tuple[int, ...]
+    reading: Reading
 
     @classmethod
     def of(cls, text: str) -> "Statement":
@@ -90,7 +97,7 @@ class _Parsing:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = read(simplified(text))
+        self.words = read(simplified(text[:MAX_CHARS]))
         self.negative = self.ended = self.changed = False
         self.recurring = False
         self.modal = ""
@@ -111,6 +118,13 @@ class _Parsing:
         if verb == "be" and _inverted(words, place):
             subject, by_key = _swapped(by_key)
             logical = subject
+        past = _past(words, place)
+        reading = read_terms(words, place, verb)
+        reading.past, reading.recurring = past and not reading.timeless, self.recurring
+        reading.cut = reading.cut or len(self.text) > MAX_CHARS
+        labels = {token.key for token in tokens if token.label}
+        for term in reading.terms:
+            term.label = term.low in labels
         return Statement(
             text=self.text,
             tokens=by_key,
@@ -128,10 +142,11 @@ class _Parsing:
             negative=self.negative,
             ended=self.ended,
             changed=self.changed,
-            past=_past(words, place),
+            past=past,
             recurring=self.recurring,
             modal=self.modal,
             parts=self._parts(tokens),
+            reading=reading,
         )
 
     def _role(self, low: str, found: list[Token]) -> str:
@@ -299,6 +314,9 @@ def _verb_place(words: list[Word]) -> int:
         after = words[start + 1]
         if after.kind != "p" and after.low != "and":
             return start + 1
+    second = _plain_verb(words, start)
+    if second:
+        return second
     for index in range(start + 1, len(words)):
         if words[index].kind == "w" and _is_finite(words[index], words[index - 1]):
             return index
@@ -307,6 +325,21 @@ def _verb_place(words: list[Word]) -> int:
             return index
     plain = len(words) > 1 and words[1].kind == "w" and not words[1].name and words[1].low not in lexicon.PREPOSITIONS
     return 1 if plain and words[0].low not in lexicon.DROPPED else len(words)
+
+
+def _plain_verb(words: list[Word], start: int) -> int:
+    """The place of a verb right after a name, or after an article and a noun; 0 when there is none."""
+    place = start + 1
+    if len(words) <= place + 1 or words[start].kind != "w" or words[start].low in lexicon.PREPOSITIONS:
+        return 0
+    verb, after = words[place], words[place + 1]
+    if verb.kind != "w" or verb.name or not (start or words[start].low not in lexicon.DROPPED):
+        return 0
+    formed = verb.low.endswith(("s", "ed")) and not verb.low.endswith("ss")
+    if not (formed or verb.low in lexicon.PAST) or not may_be_verb(verb.low):
+        return 0
+    led = after.low in lexicon.AUXILIARIES or _is_finite(after, verb)
+    return 0 if led else place
 
 
 def _is_finite(word: Word, before: Word) -> bool:

@@ -34,13 +34,19 @@ _REWRITES = tuple(
         (r"\b(?:mother tongue|first language)\b", "native language"),
         (r"\bholds (?=an? (?:ph\.?d|doctorate|degree|master|bachelor|diploma))", "has "),
         (r"\b(?:can|could) not (?:stand|bear)\b", "hates"),
-        (r"\bwould (?:like|love) to\b|\bwould like\b|\bis (?:keen|eager) to\b", "wants"),
+        (r"\bwould (?:like|love) to\b|\bis (?:keen|eager) to\b", "wants to"),
+        (r"\bwould like\b", "wants"),
         (r"\bwould rather\b", "prefers to"),
         (r"\b(?:have|has|had) to\b|\bneeds? to\b|\bought to\b|\bis (?:required|obliged) to\b", "must"),
         (r"\bis (?:allowed|able|permitted) to\b|\bknows how to\b", "can"),
         (r"\bis not (?:allowed|able|permitted) to\b|\bis unable to\b|\bmust not\b|\bmay not\b", "can not"),
         (r"\b(?:no|not any) longer\b|\bno more\b", "ended-now"),
-        (r"\bused to\b(?= \w)", "ended-now"),
+        (
+            r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )(?<!\bget )(?<!\bgot )\bused to\b(?= \w)",
+            "ended-now",
+        ),
+        (r"\b(\d{1,2}(?::\d\d)?) in the morning\b", r"\1 am"),
+        (r"\b(\d{1,2}(?::\d\d)?) (?:in the (?:evening|afternoon)|at night)\b", r"\1 pm"),
         (r"\b(?:has |have )?given? up(?: on)?\b|\bgave up(?: on)?\b|\bdropped out of\b", "stopped"),
         (r"\bis (?:employed|hired) (?:by|at)\b", "works at"),
         (r"\bworks for\b", "works at"),
@@ -49,14 +55,16 @@ _REWRITES = tuple(
         (r"\bis the owner of\b", "owns"),
         (r"\b's (?:husband|wife|spouse) is(?= (?:now )?(?-i:[A-Z]))", " is married to"),
         (r"\byears? old\b|\byears? of age\b", "age"),
-        (r"\bat most\b|\bno more than\b|\bup to\b", "maximum"),
+        (
+            r"\bat most\b|\bno more than\b|(?<!\bgo )(?<!\bgone )(?<!\bwent )(?<!\bmoved )(?<!\brose )\bup to\b",
+            "maximum",
+        ),
         (r"\bat least\b|\bno less than\b", "minimum"),
         (r"\b(?:more than|over)(?= \d)", "above"),
         (r"\b(?:less|fewer) than(?= \d)", "below"),
         (r"\bon time\b", "punctual"),
-        (r"\b(?:not|n't)? ?any ?more\b", " any-more"),
+        (r"\b(?:not|n't)? ?any ?(?:more|longer)\b", " any-more"),
         (r"\b(?:by profession|for a living|as a profession)\b", ""),
-        (r"\bswitch(?:ed)? from .{1,60}? to\b", "switched to"),
         (r"\bpart[- ]time\b", "parttime"),
         (r"\bopen source\b", "opensource"),
     )
@@ -64,6 +72,12 @@ _REWRITES = tuple(
 _FRONTED = re.compile(
     r"^((?:In|On|At|Since|During|Every|Each|Last|Next|Born in|By|For|Until|From)\b[^,]*?)(?:, ?| (?=the user\b))(.+)$"
 )
+_FRONTED_CLAUSE = re.compile(r"^((?:While|When|As|After|Before|Because|If)\b[^,]+), (.+)$")
+_FRONTED_SHORT = re.compile(
+    r"^((?:In|On|At|Since|During|Every|Each|Last|Next|This) (?:\d{1,2} )?\w+(?: \d{2,4})?) "
+    r"((?:the [a-z]+|[A-Z]\w+) (?:[a-z]+(?:s|ed)|is|was|were|are|has|had|will|can)\b.+)$"
+)
+"""A short phrase of time or place before a subject, without a comma."""
 
 
 def simplified(text: str) -> str:
@@ -71,7 +85,7 @@ def simplified(text: str) -> str:
     plain = text
     for pattern, to in _REWRITES:
         plain = pattern.sub(to, plain)
-    fronted = _FRONTED.match(plain)
+    fronted = _FRONTED_SHORT.match(plain) or _FRONTED.match(plain) or _FRONTED_CLAUSE.match(plain)
     if fronted:
         told = fronted[2]
         plain = f"{told[0].upper()}{told[1:].rstrip('. ')} {fronted[1][0].lower()}{fronted[1][1:]}"
@@ -96,13 +110,16 @@ class Word:
     kind: str
     name: bool = False
     key: str = ""
+    stop: bool = False
 
 
 def read(text: str) -> list[Word]:
     """Words, numbers and names in their order, dates and amounts put into one form."""
     found: list[Word] = []
+    end = 0
     for match in _TOKEN.finditer(text):
-        raw = match[0]
+        raw, start = match[0], len(found)
+        stopped, end = match.start() - end > 1 and any(sign in ",;:" for sign in text[end : match.start()]), match.end()
         if match["word"]:
             found += _words(raw, first=not found)
         elif match["time"]:
@@ -113,6 +130,8 @@ def read(text: str) -> list[Word]:
             found.append(Word(raw, "w"))
         else:
             found.append(Word(re.sub(r"[\s()]", "", raw.lower()), "#"))
+        if stopped and len(found) > start:
+            found[start].stop = True
     return _dated(found)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, TrustState, weight
@@ -13,6 +14,8 @@ COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
 """Types whose texts state facts; others are only ever exact duplicates."""
 OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
 MAX_LINKS = 5
+_statement = lru_cache(maxsize=4096)(Statement.of)
+"""A text is compared again with each new one that comes near."""
 
 
 class Action(StrEnum):
@@ -64,7 +67,7 @@ def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -
 def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
     if similarity < bands.fallback:
         return Verdict.UNRELATED
-    return compare(Statement.of(memory.text.content), statement, similarity, bands)
+    return compare(_statement(memory.text.content), statement, similarity, bands)
 
 
 def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: datetime) -> Decision:

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeVar
+from uuid import UUID
 
 import psycopg
 import sqlalchemy as sa
@@ -24,6 +26,7 @@ from memplane.application.ports import Reader, UnitOfWork
 from memplane.application.records import Candidates, Query, StoredKey
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
+from memplane.domain.memory import Memory
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
@@ -162,17 +165,27 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAS
 
 async def _candidates(connection: SqlConnection, scope: Scope, query: Query) -> Candidates:
     """Within a write: what the transaction sees, its own rows among them."""
+    return await (await _reader(connection)).candidates(scope, query)
+
+
+async def _memories(connection: SqlConnection, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+    """Within a write: memories as the transaction has them."""
+    found = await (await _reader(connection)).units(replace(scope, turns=False), ids)
+    return [unit for unit in found.values() if isinstance(unit, Memory)]
+
+
+async def _reader(connection: SqlConnection) -> PostgresReader:
     driver = (await connection.get_raw_connection()).driver_connection
     if not isinstance(driver, AsyncConnection):
         raise StorageError("the connection is not psycopg's")
-    return await PostgresReader(driver).candidates(scope, query)
+    return PostgresReader(driver)
 
 
 async def _lock(connection: SqlConnection, names: Sequence[str]) -> None:
     await connection.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-WAYS = Ways(_candidates, _lock)
+WAYS = Ways(_candidates, _lock, _memories)
 
 
 def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memplane.adapters.sql import tables
-from memplane.adapters.sql.stores import Insert
+from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
 from memplane.application.records import Answered, Burial, Edge, Held, Proposal
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory, new_id
@@ -29,12 +29,8 @@ class SqlTombstones:
 
     async def held(self, user_id: str, category: str, keys: Collection[str]) -> Held:
         """Whether one of the values is buried, and whether any value is."""
-        t = tables.tombstones.c
-        buried = sa.case((t.value_hash.in_(sorted(keys)), 1), else_=0)
-        statement = sa.select(sa.func.max(buried)).where(
-            t.tenant_id == self._tenant, t.scope == user_id, t.category == category
-        )
-        found = (await self._connection.execute(statement)).scalar_one_or_none()
+        values = {"tenant_id": self._tenant, "scope": user_id, "category": category, "keys": sorted(keys)}
+        found = (await self._connection.execute(prepared.BURIED, values)).scalar_one_or_none()
         return Held.NOTHING if found is None else Held.THESE if found else Held.OTHERS
 
     async def bury(self, user_id: str, category: str, keys: Collection[str], burial: Burial) -> None:
@@ -57,7 +53,6 @@ class SqlGraph:
         """Add relations; one that is there takes the greater strength."""
         if not edges:
             return
-        r = tables.relations.c
         ordered = sorted(edges, key=lambda edge: (edge.from_id, edge.to_id, edge.kind))
         values = [
             {
@@ -72,14 +67,7 @@ class SqlGraph:
             }
             for edge in ordered
         ]
-        insert = self._insert(tables.relations).values(values)
-        stronger = sa.case((r.strength < insert.excluded.strength, insert.excluded.strength), else_=r.strength)
-        await self._connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=[r.tenant_id, r.from_id, r.to_id, r.relation_type],
-                set_={"strength": stronger, "updated_at": now},
-            )
-        )
+        await self._connection.execute(upserts(self._insert).relations, one_or_many(values))
 
     async def linked(self, memory_id: UUID, kind: str) -> list[UUID]:
         """Where relations of a kind lead from a memory."""
@@ -103,7 +91,7 @@ class SqlGraph:
         by_key = {(mention.kind, mention.key): mention for mention in mentions}
         ids = await self._entities(memory.user_id, by_key, now)
         values = [{"tenant_id": self._tenant, "memory_id": memory.id, "entity_id": found} for found in ids]
-        await self._connection.execute(self._insert(tables.memory_entities).values(values).on_conflict_do_nothing())
+        await self._connection.execute(upserts(self._insert).mentions, one_or_many(values))
 
     async def name(self, user_id: str, entity_id: UUID, alias: str, key: str) -> bool:
         """Give an entity another name; False when another entity of the user has it."""
@@ -139,17 +127,7 @@ class SqlGraph:
 
     async def _entities(self, user_id: str, wanted: Mapping[tuple[str, str], Mention], now: datetime) -> list[UUID]:
         """Ids of a user's entities, made where they are new; an alias leads to the entity that has it."""
-        e, a = tables.entities.c, tables.entity_aliases.c
-        keys = sorted({key for _, key in wanted})
-        wanted, same = await self._of_known_kind(user_id, wanted, keys)
-        aliased = sa.select(e.id, a.alias_key).where(
-            a.tenant_id == self._tenant,
-            a.alias_key.in_(keys),
-            e.tenant_id == a.tenant_id,
-            e.id == a.entity_id,
-            e.user_id == user_id,
-        )
-        known = {row.alias_key: row.id for row in await self._connection.execute(aliased)}
+        left, found = await self._known(user_id, wanted)
         values = [
             {
                 "tenant_id": self._tenant,
@@ -160,38 +138,43 @@ class SqlGraph:
                 "name_key": key,
                 "created_at": now,
             }
-            for (kind, key), mention in sorted(wanted.items())
-            if key not in known
+            for (kind, key), mention in sorted(left.items())
         ]
-        if not values:
-            return sorted({*known.values(), *same})
-        insert = self._insert(tables.entities).values(values)
-        made = insert.on_conflict_do_update(
-            index_elements=[e.tenant_id, e.user_id, e.kind, e.name_key], set_={"name_key": e.name_key}
-        ).returning(e.id)
-        return sorted({*known.values(), *same, *(await self._connection.execute(made)).scalars()})
+        if values:
+            made = await self._connection.execute(upserts(self._insert).entities, one_or_many(values))
+            found = found | set(made.scalars())
+        return sorted(found)
 
-    async def _of_known_kind(
-        self, user_id: str, wanted: Mapping[tuple[str, str], Mention], keys: Sequence[str]
-    ) -> tuple[Mapping[tuple[str, str], Mention], list[UUID]]:
-        """What is still wanted, and ids of names whose kind only one of two texts shows: they are one entity."""
-        e = tables.entities.c
-        statement = sa.select(e.id, e.kind, e.name_key).where(
-            e.tenant_id == self._tenant, e.user_id == user_id, e.kind.in_(sorted(NAMED)), e.name_key.in_(keys)
-        )
-        there = {row.name_key: row for row in await self._connection.execute(statement)}
-        left, found = dict(wanted), []
+    async def _known(
+        self, user_id: str, wanted: Mapping[tuple[str, str], Mention]
+    ) -> tuple[Mapping[tuple[str, str], Mention], set[UUID]]:
+        """What is not known yet, and the ids of what is.
+
+        A name whose kind only one of two texts shows is one entity.
+        """
+        keys = sorted({key for _, key in wanted})
+        values = {"tenant_id": self._tenant, "user_id": user_id, "keys": keys, "kinds": sorted(NAMED)}
+        rows = (await self._connection.execute(prepared.KNOWN_ENTITIES, values)).all()
+        aliased = {row.key: row for row in rows if row.alias}
+        named = {row.key: row for row in rows if not row.alias}
+        left, found = dict(wanted), set()
         for kind, key in wanted:
-            known = there.get(key)
-            if known is None or kind not in NAMED or (kind != UNKNOWN and known.kind not in (kind, UNKNOWN)):
+            known = aliased.get(key) or named.get(key)
+            if known is None:
                 continue
-            found.append(known.id)
+            if not known.alias and (kind not in NAMED or (kind != UNKNOWN and known.kind not in (kind, UNKNOWN))):
+                continue
+            found.add(known.id)
             del left[kind, key]
-            if kind != UNKNOWN and known.kind == UNKNOWN:
-                await self._connection.execute(
-                    sa.update(tables.entities).where(e.tenant_id == self._tenant, e.id == known.id).values(kind=kind)
-                )
+            if not known.alias and kind != UNKNOWN and known.kind == UNKNOWN:
+                await self._is_of_kind(known.id, kind)
         return left, found
+
+    async def _is_of_kind(self, entity_id: UUID, kind: str) -> None:
+        e = tables.entities.c
+        await self._connection.execute(
+            sa.update(tables.entities).where(e.tenant_id == self._tenant, e.id == entity_id).values(kind=kind)
+        )
 
 
 class SqlAnswers:
@@ -202,40 +185,26 @@ class SqlAnswers:
         self._tenant = tenant
         self._insert = insert
 
-    async def claim(self, key_id: str, name: str, request_hash: str, now: datetime) -> Answered | None:
-        """Take an idempotency key for this transaction, or the answer of the request that took it before.
-
-        Another request with the same key waits here until this transaction ends.
-        """
-        k = tables.idempotency_keys.c
-        insert = self._insert(tables.idempotency_keys).values(
-            tenant_id=self._tenant,
-            key_id=key_id,
-            idempotency_key=name,
-            request_hash=request_hash,
-            answer={},
-            created_at=now,
-        )
-        taken = await self._connection.execute(insert.on_conflict_do_nothing().returning(k.key_id))
-        return None if taken.first() is not None else await self.answered(key_id, name)
-
     async def answered(self, key_id: str, name: str) -> Answered | None:
         """The answer of the request that took an idempotency key, or none."""
-        k = tables.idempotency_keys.c
-        statement = sa.select(k.request_hash, k.answer).where(
-            k.tenant_id == self._tenant, k.key_id == key_id, k.idempotency_key == name
-        )
-        row = (await self._connection.execute(statement)).one_or_none()
+        values = {"tenant_id": self._tenant, "key_id": key_id, "idempotency_key": name}
+        row = (await self._connection.execute(prepared.ANSWERED, values)).one_or_none()
         return None if row is None else Answered(row.request_hash, row.answer)
 
-    async def keep(self, key_id: str, name: str, answer: Mapping[str, object]) -> None:
-        """Store the answer of the request that took the key in this transaction."""
-        k = tables.idempotency_keys.c
-        await self._connection.execute(
-            sa.update(tables.idempotency_keys)
-            .where(k.tenant_id == self._tenant, k.key_id == key_id, k.idempotency_key == name)
-            .values(answer=dict(answer))
-        )
+    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime) -> bool:
+        """Store what a request was and what it is answered; False when another request took the key.
+
+        Another transaction with the same key waits here until this one ends.
+        """
+        values = {
+            "tenant_id": self._tenant,
+            "key_id": key_id,
+            "idempotency_key": name,
+            "request_hash": answered.request_hash,
+            "answer": dict(answered.answer),
+            "created_at": now,
+        }
+        return (await self._connection.execute(upserts(self._insert).answer, values)).first() is not None
 
 
 class SqlConsents:

@@ -5,15 +5,16 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from memplane.adapters.sql import tables
+from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
 from memplane.adapters.sql.rows import (
-    MEMORY_COLUMNS,
     TURN_COLUMNS,
     key_of,
     material_values,
@@ -33,22 +34,19 @@ from memplane.application.records import (
     TurnPlace,
 )
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, State, Turn, new_id
+from memplane.domain.memory import Memory, Turn, new_id
 from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
 
-Insert = Callable[[sa.Table], Any]
-"""The database's own ``insert``, which knows ``ON CONFLICT``."""
 FindCandidates = Callable[[AsyncConnection, Scope, Query], Awaitable[Candidates]]
 """The database's own way to the signals of everything in scope."""
+ReadMemories = Callable[[AsyncConnection, Scope, Sequence[UUID]], Awaitable[list[Memory]]]
+"""The database's own fast way to memories in scope by their ids."""
 
 
 _COUNTED = 500
-# what makes a text findable stays in the database
-_MEMORY = [tables.memories.c[name] for name in MEMORY_COLUMNS]
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
-# written out, as the unique indexes of active memories have it: a bound value would keep a generic plan from them
-_ACTIVE: sa.ColumnElement[str] = sa.literal_column(f"'{State.ACTIVE}'")
+_PLACE = ("user_id", "category", "type", "visibility", "min_trust", "value_hash", "external_id")
 
 
 def thread_key(user_id: str, thread_id: str) -> int:
@@ -61,60 +59,39 @@ class SqlMemories:
     """Memories within a transaction."""
 
     def __init__(
-        self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax, candidates: FindCandidates
+        self,
+        connection: AsyncConnection,
+        tenant: str,
+        insert: Insert,
+        syntax: Syntax,
+        candidates: FindCandidates,
+        read: ReadMemories | None = None,
     ) -> None:
         self._connection = connection
         self._tenant = tenant
         self._insert = insert
         self._syntax = syntax
         self._candidates = candidates
+        self._read = read
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
         values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
-        statement = (
-            self._insert(tables.memories).values(values).on_conflict_do_nothing().returning(tables.memories.c.id)
-        )
-        return (await self._connection.execute(statement)).first() is not None
+        return (await self._connection.execute(upserts(self._insert).memory, values)).first() is not None
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:
         """The active memory of the same external id, or of the same value, locked; or none."""
-        m = tables.memories.c
-        same_value = sa.and_(
-            m.category == memory.category,
-            m.type == memory.type,
-            m.visibility == memory.visibility,
-            m.min_trust == memory.min_trust,
-            m.value_hash == memory.value_hash,
-        )
-        same = same_value if memory.external_id is None else sa.or_(m.external_id == memory.external_id, same_value)
-        statement = (
-            sa.select(*_MEMORY)
-            .where(m.tenant_id == self._tenant, m.user_id == memory.user_id, m.state == _ACTIVE, same)
-            .order_by(sa.case((m.external_id == memory.external_id, 0), else_=1), m.id)
-            .limit(1)
-            .with_for_update()
-        )
-        row = (await self._connection.execute(statement)).mappings().first()
-        return memory_of(dict(row)) if row else None
+        by_name = memory.external_id is not None
+        return await self._one(prepared.SAME_NAME_OR_VALUE if by_name else prepared.SAME_VALUE, memory)
 
     async def find_past(self, memory: Memory) -> Memory | None:
         """The superseded or archived memory of the same external id, the newest; or none."""
-        if memory.external_id is None:
-            return None
-        m = tables.memories.c
-        statement = (
-            sa.select(*_MEMORY)
-            .where(
-                m.tenant_id == self._tenant,
-                m.user_id == memory.user_id,
-                m.external_id == memory.external_id,
-                m.state.in_([sa.literal_column(f"'{state}'") for state in (State.SUPERSEDED, State.ARCHIVED)]),
-            )
-            .order_by(m.id.desc())
-            .limit(1)
-        )
-        row = (await self._connection.execute(statement)).mappings().first()
+        return None if memory.external_id is None else await self._one(prepared.PAST_OF_NAME, memory)
+
+    async def _one(self, statement: sa.Select[Any], memory: Memory) -> Memory | None:
+        """The memory that stands where a new one would."""
+        values = {"tenant_id": self._tenant} | {name: getattr(memory, name) for name in _PLACE}
+        row = (await self._connection.execute(statement, values)).mappings().first()
         return memory_of(dict(row)) if row else None
 
     async def find(self, scope: Scope, memory_id: UUID) -> Memory | None:
@@ -133,12 +110,13 @@ class SqlMemories:
         similarity = {found.ids[int(place)]: float(cosine) for place, cosine in near}
         if not similarity:
             return []
-        memories = await self._in_scope(scope, list(similarity))
+        read = self._in_scope if self._read is None else partial(self._read, self._connection)
+        memories = await read(scope, list(similarity))
         return sorted(((each, similarity[each.id]) for each in memories), key=lambda pair: (-pair[1], pair[0].id))
 
     async def _in_scope(self, scope: Scope, ids: Sequence[UUID], *, locked: bool = False) -> list[Memory]:
         allowed = memories_in(scope, self._syntax, "memories")
-        statement = sa.select(*_MEMORY).where(
+        statement = sa.select(*prepared.MEMORY).where(
             tables.memories.c.tenant_id == self._tenant,
             tables.memories.c.id.in_(ids),
             sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
@@ -173,17 +151,9 @@ class SqlThreads:
 
     async def advance(self, user_id: str, thread_id: str, now: datetime, *, revs: int, turns: int = 0) -> TurnPlace:
         """Lock the thread, making it if new, and allocate revisions and turn numbers: the numbers after it."""
-        t = tables.thread_revision.c
-        statement = (
-            self._insert(tables.thread_revision)
-            .values(tenant_id=self._tenant, user_id=user_id, thread_id=thread_id, rev=revs, turns=turns, updated_at=now)
-            .on_conflict_do_update(
-                index_elements=[t.tenant_id, t.user_id, t.thread_id],
-                set_={"rev": t.rev + revs, "turns": t.turns + turns, "updated_at": now},
-            )
-            .returning(t.rev, t.turns)
-        )
-        row = (await self._connection.execute(statement)).one()
+        place = {"user_id": user_id, "thread_id": thread_id, "rev": revs, "turns": turns, "updated_at": now}
+        values = {"tenant_id": self._tenant} | place
+        row = (await self._connection.execute(upserts(self._insert).thread, values)).one()
         return TurnPlace(seq=row.turns, rev=row.rev)
 
     async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
@@ -209,7 +179,7 @@ class SqlThreads:
                 | {"tenant_id": self._tenant, "thread_key": thread_key(turn.user_id, turn.thread_id)}
                 for turn, material in turns
             ]
-            await self._connection.execute(sa.insert(tables.turns), values)
+            await self._connection.execute(prepared.ADD_TURNS, one_or_many(values))
 
     async def log(self, entries: Sequence[ChangeEntry]) -> None:
         """Append to the change log."""
@@ -223,28 +193,20 @@ class SqlThreads:
                 }
                 for entry in entries
             ]
-            await self._connection.execute(sa.insert(tables.change_log), values)
+            await self._connection.execute(prepared.ADD_CHANGES, one_or_many(values))
 
     async def revision(self, user_id: str, thread_id: str) -> int:
         """The thread's revision, without a lock; 0 when there is none."""
-        t = tables.thread_revision.c
-        statement = sa.select(t.rev).where(t.tenant_id == self._tenant, t.user_id == user_id, t.thread_id == thread_id)
-        return (await self._connection.execute(statement)).scalar_one_or_none() or 0
+        place = {"tenant_id": self._tenant, "user_id": user_id, "thread_id": thread_id}
+        return (await self._connection.execute(prepared.REVISION, place)).scalar_one_or_none() or 0
 
     async def recent(self, user_id: str, since: datetime, limit: int) -> Mapping[str, datetime]:
         """The user's threads that were active since, at most so many, the latest; with when that was."""
-        t = tables.thread_revision.c
-        statement = (
-            sa.select(t.thread_id, t.updated_at)
-            .where(t.tenant_id == self._tenant, t.user_id == user_id, t.updated_at > since)
-            .order_by(t.updated_at.desc())
-            .limit(limit)
-        )
-        return {row.thread_id: row.updated_at for row in await self._connection.execute(statement)}
+        values = {"tenant_id": self._tenant, "user_id": user_id, "since": since, "most": limit}
+        return {row.thread_id: row.updated_at for row in await self._connection.execute(prepared.RECENT, values)}
 
     async def tell(self, user_id: str, threads: Mapping[str, datetime], revs: int) -> Mapping[str, int]:
         """Allocate so many revisions in each thread, in the order of their names; each thread's last one."""
-        t = tables.thread_revision.c
         values = [
             {
                 "tenant_id": self._tenant,
@@ -256,12 +218,8 @@ class SqlThreads:
             }
             for name, at in sorted(threads.items())
         ]
-        insert = self._insert(tables.thread_revision).values(values)
-        statement = insert.on_conflict_do_update(
-            index_elements=[t.tenant_id, t.user_id, t.thread_id],
-            set_={"rev": t.rev + revs, "updated_at": insert.excluded.updated_at},
-        ).returning(t.thread_id, t.rev)
-        return {row.thread_id: row.rev for row in await self._connection.execute(statement)}
+        told = await self._connection.execute(upserts(self._insert).thread, values)
+        return {row.thread_id: row.rev for row in told}
 
 
 class SqlJournal:
@@ -280,7 +238,7 @@ class SqlJournal:
                 | {"meta": dict(entry.meta)}
                 for entry in entries
             ]
-            await self._connection.execute(sa.insert(tables.history), values)
+            await self._connection.execute(prepared.ADD_HISTORY, one_or_many(values))
 
     async def events(self, entries: Sequence[OperationalEvent]) -> None:
         """Append to the operational events."""
@@ -290,7 +248,7 @@ class SqlJournal:
                 | {name: getattr(entry, name) for name in OperationalEvent.__slots__}
                 for entry in entries
             ]
-            await self._connection.execute(sa.insert(tables.events), values)
+            await self._connection.execute(prepared.ADD_EVENTS, one_or_many(values))
 
     async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
         """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""

@@ -177,7 +177,8 @@ COMMANDS: Mapping[str, Command] = {
     "forget": forget,
     "restore": _verb(
         "restore",
-        "Bring a superseded, archived or deleted memory back; not one that was rejected.",
+        "Bring a superseded, archived or deleted memory back, in the place of what took its place.\n\n"
+        "Not one that was rejected.",
         "it is active again",
     ),
 }

@@ -179,6 +179,8 @@ def _read(value: object) -> str:
         return ", ".join(f"{name} {_read(each)}" for name, each in value.items())
     if isinstance(value, list):
         return " and ".join(_read(each) for each in value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(value)
 
 

@@ -8,7 +8,18 @@ import typer
 
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
-from memplane.entrypoints.cli import doctor, feedback, inspection, keys, memory, policy, serve, setup, transfer
+from memplane.entrypoints.cli import (
+    doctor,
+    entities,
+    feedback,
+    inspection,
+    keys,
+    memory,
+    policy,
+    serve,
+    setup,
+    transfer,
+)
 from memplane.entrypoints.cli.bench import bench_app
 from memplane.entrypoints.cli.demo.command import demo
 from memplane.entrypoints.cli.options import settings_of
@@ -36,6 +47,7 @@ def root(
 
 _SERVER, _MEMORY = "Server", "Memory, over HTTP"
 _INSPECTION, _FEEDBACK = "One memory, explained", "One memory, put right"
+_ENTITIES = "Whom and what memories mention"
 for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
@@ -44,6 +56,7 @@ for _panel, _commands in (
     (_MEMORY, memory.COMMANDS),
     (_INSPECTION, inspection.COMMANDS),
     (_FEEDBACK, feedback.COMMANDS),
+    (_ENTITIES, entities.COMMANDS),
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)

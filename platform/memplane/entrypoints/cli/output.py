@@ -44,7 +44,7 @@ HINTS: Mapping[str, str] = {
     "unreachable": "start it with `memplane serve`, or name another with --url or MEMPLANE_URL",
     "version_conflict": "read it again with `memplane get`",
 }
-"""What to do on the command line about what a server answered, by code."""
+"""What to do on the command line about what a server answered, by code; a note on the error knows better."""
 
 _as_json: ContextVar[bool] = ContextVar("as_json", default=False)
 
@@ -118,7 +118,7 @@ def report(error: Exception, code: ExitCode | None = None) -> ExitCode:
         The exit code.
     """
     name, detail, extra = _parts(error)
-    hint = HINTS.get(name) if isinstance(error, MemplaneClientError) else None
+    hint = _hint(error, name)
     Console(stderr=True, soft_wrap=True, highlight=False).print(
         Text.assemble(
             ("memplane: ", "bold red"), f"{name}: ", plain(" ".join(detail.split())), f" ({hint})" if hint else ""
@@ -136,6 +136,14 @@ def report_unexpected(error: Exception, *, trace: bool) -> ExitCode:
         typer.echo("".join(traceback.format_exception(error)), err=True)
     detail = f"{type(error).__name__}: {error}"
     return report(MemplaneError(detail if trace else f"{detail} (MEMPLANE_LOG_LEVEL=DEBUG shows where)"))
+
+
+def _hint(error: Exception, name: str) -> str | None:
+    """What to do about an error: what the command noted on it, or what its code says."""
+    if not isinstance(error, MemplaneClientError):
+        return None
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "; ".join(notes) or HINTS.get(name)
 
 
 def _parts(error: Exception) -> tuple[str, str, dict[str, object]]:

@@ -9,9 +9,9 @@ from memplane.contracts.memories import WriteOutcome
 from memplane.entrypoints.cli.output import plain
 
 _NOTES: Mapping[str, str] = {
-    "duplicate": "this is known already, word for word, and now counts as mentioned once more",
+    "duplicate": "this is known already, word for word or by its external id; nothing new is stored",
     "merged": "this is known already in other words, and now counts as mentioned once more",
-    "updated": "this was known already in other words, which it has replaced; the older ones are in its history",
+    "updated": "this was known already in other words or in less detail; the older words are in its history",
     "superseded": "it takes the place of {overruled}",
     "disputed": (
         "it contradicts {overruled}, which counts for more: it is not recalled until it is settled with "

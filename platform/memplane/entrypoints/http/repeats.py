@@ -1,6 +1,7 @@
 """`Idempotency-Key`: a request that is sent again has no second effect, and gets the first answer."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
@@ -48,8 +49,16 @@ async def repeats(request: Request, idempotency_key: Key = None) -> Repeats:
     """The request's idempotency key."""
     if idempotency_key is None:
         return Repeats(None, "")
-    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + await request.body()
+    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + _plain(await request.body())
     return Repeats(idempotency_key, hashlib.sha256(said).hexdigest())
+
+
+def _plain(body: bytes) -> bytes:
+    """A body without what JSON leaves open: space, the order of names, escapes."""
+    try:
+        return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
+    except ValueError:
+        return body  # it is refused later, for what it is
 
 
 Repeatable = Annotated[Repeats, Depends(repeats)]

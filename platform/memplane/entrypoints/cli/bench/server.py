@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 READY_SECONDS = 120
 STOP_SECONDS = 30
 ATTEMPTS = 20
+IDLE_SECONDS = 2.0
 AGAIN = (429, 503)
 
 
@@ -127,6 +128,7 @@ class Connection:
 
     def __init__(self, url: str, key: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
+        self._used = time.monotonic()
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
     def post(self, path: str, body: object) -> bytes:
@@ -139,7 +141,10 @@ class Connection:
         Raises:
             ServerFailed: it was refused.
         """
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self._connection.close()  # the server may have, too; the next request opens it again
         for _ in range(ATTEMPTS):
+            self._used = time.monotonic()
             self._connection.request(method, path, payload, self._headers)
             answer = self._connection.getresponse()
             content = answer.read()

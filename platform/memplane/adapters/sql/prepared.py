@@ -1,0 +1,122 @@
+"""Statements of the write path, built once: to build one takes longer than to send it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.rows import MEMORY_COLUMNS
+from memplane.domain.memory import State
+
+Insert = Callable[[sa.Table], Any]
+"""The database's own ``insert``, which knows ``ON CONFLICT``."""
+
+# what makes a text findable stays in the database
+MEMORY = [tables.memories.c[name] for name in MEMORY_COLUMNS]
+_M = tables.memories.c
+_T, _E, _R = tables.thread_revision.c, tables.entities.c, tables.relations.c
+_B, _K, _A = tables.tombstones.c, tables.idempotency_keys.c, tables.entity_aliases.c
+
+
+def _is(column: sa.Column[Any], name: str | None = None) -> sa.ColumnElement[bool]:
+    return column == sa.bindparam(name or column.name)
+
+
+def _state(*states: State) -> sa.ColumnElement[bool]:
+    """Written out, as the partial indexes have it: a bound value would keep a generic plan from them."""
+    named: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state}'") for state in states]
+    return _M.state == named[0] if len(named) == 1 else _M.state.in_(named)
+
+
+_SAME_VALUE = sa.and_(*(_is(_M[name]) for name in ("category", "type", "visibility", "min_trust", "value_hash")))
+_ACTIVE_OF_USER = sa.select(*MEMORY).where(_is(_M.tenant_id), _is(_M.user_id), _state(State.ACTIVE))
+SAME_VALUE = _ACTIVE_OF_USER.where(_SAME_VALUE).order_by(_M.id).limit(1).with_for_update()
+SAME_NAME_OR_VALUE = (
+    _ACTIVE_OF_USER.where(sa.or_(_is(_M.external_id), _SAME_VALUE))
+    .order_by(sa.case((_is(_M.external_id), 0), else_=1), _M.id)
+    .limit(1)
+    .with_for_update()
+)
+PAST_OF_NAME = (
+    sa.select(*MEMORY)
+    .where(_is(_M.tenant_id), _is(_M.user_id), _is(_M.external_id), _state(State.SUPERSEDED, State.ARCHIVED))
+    .order_by(_M.id.desc())
+    .limit(1)
+)
+BURIED = sa.select(sa.func.max(sa.case((_B.value_hash.in_(sa.bindparam("keys", expanding=True)), 1), else_=0))).where(
+    _is(_B.tenant_id), _is(_B.scope), _is(_B.category)
+)
+RECENT = (
+    sa.select(_T.thread_id, _T.updated_at)
+    .where(_is(_T.tenant_id), _is(_T.user_id), _T.updated_at > sa.bindparam("since"))
+    .order_by(_T.updated_at.desc())
+    .limit(sa.bindparam("most", type_=sa.Integer))
+)
+REVISION = sa.select(_T.rev).where(_is(_T.tenant_id), _is(_T.user_id), _is(_T.thread_id))
+ALIASED = sa.select(_E.id, _A.alias_key.label("key"), _E.kind, sa.literal(value=True).label("alias")).where(
+    _is(_A.tenant_id), _A.alias_key.in_(sa.bindparam("keys", expanding=True)),
+    _E.tenant_id == _A.tenant_id, _E.id == _A.entity_id, _is(_E.user_id),
+)  # fmt: skip
+NAMED = sa.select(_E.id, _E.name_key.label("key"), _E.kind, sa.literal(value=False).label("alias")).where(
+    _is(_E.tenant_id), _is(_E.user_id),
+    _E.kind.in_(sa.bindparam("kinds", expanding=True)), _E.name_key.in_(sa.bindparam("keys", expanding=True)),
+)  # fmt: skip
+KNOWN_ENTITIES = sa.union_all(ALIASED, NAMED)
+ANSWERED = sa.select(_K.request_hash, _K.answer).where(_is(_K.tenant_id), _is(_K.key_id), _is(_K.idempotency_key))
+ADD_HISTORY = sa.insert(tables.history)
+ADD_EVENTS = sa.insert(tables.events)
+ADD_CHANGES = sa.insert(tables.change_log)
+ADD_TURNS = sa.insert(tables.turns)
+
+
+def one_or_many(rows: list[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
+    """Rows for one statement: a driver takes a detour for many, even for many that are one."""
+    return rows[0] if len(rows) == 1 else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Upserts:
+    """What a database inserts, and what it does about rows that are there.
+
+    Each returns something: only then do many rows travel as one statement.
+    """
+
+    memory: Any
+    thread: Any
+    relations: Any
+    entities: Any
+    mentions: Any
+    answer: Any
+
+
+@lru_cache
+def upserts(insert: Insert) -> Upserts:
+    """The upserts in a database's own syntax."""
+    threads, relations, entities = (
+        insert(table) for table in (tables.thread_revision, tables.relations, tables.entities)
+    )
+    stronger = sa.case((_R.strength < relations.excluded.strength, relations.excluded.strength), else_=_R.strength)
+    return Upserts(
+        memory=insert(tables.memories).on_conflict_do_nothing().returning(_M.id),
+        thread=threads.on_conflict_do_update(
+            index_elements=[_T.tenant_id, _T.user_id, _T.thread_id],
+            set_={
+                "rev": _T.rev + threads.excluded.rev,
+                "turns": _T.turns + threads.excluded.turns,
+                "updated_at": threads.excluded.updated_at,
+            },
+        ).returning(_T.thread_id, _T.rev, _T.turns),
+        relations=relations.on_conflict_do_update(
+            index_elements=[_R.tenant_id, _R.from_id, _R.to_id, _R.relation_type],
+            set_={"strength": stronger, "updated_at": relations.excluded.updated_at},
+        ).returning(_R.id),
+        entities=entities.on_conflict_do_update(
+            index_elements=[_E.tenant_id, _E.user_id, _E.kind, _E.name_key],
+            set_={"name_key": entities.excluded.name_key},
+        ).returning(_E.id),
+        mentions=insert(tables.memory_entities).on_conflict_do_nothing().returning(tables.memory_entities.c.entity_id),
+        answer=insert(tables.idempotency_keys).on_conflict_do_nothing().returning(_K.key_id),
+    )

@@ -1,0 +1,213 @@
+"""Which content words of two sentences mean the same, and what each says that the other does not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from memplane.domain.comparison_reading import Reading, Term
+from memplane.domain.comparison_synonyms import CANONICAL
+from memplane.domain.comparison_thesaurus import Relation, is_abbreviation, relation
+
+MAX_TRIED = 48
+"""Pairs of words up to which texts are looked at for words of one meaning; with more they are too unlike."""
+_TWIN = (Relation.EQUAL, Relation.DERIVED, Relation.LISTED, Relation.SYNONYM)
+_COST = {
+    Relation.DERIVED: 0.08,
+    Relation.SYNONYM: 0.12,
+    Relation.LISTED: 0.12,
+    Relation.BROADER: 2.0,
+    Relation.NARROWER: 2.0,
+}
+
+
+@dataclass(slots=True)
+class Match:
+    """Two terms that mean the same, or opposites."""
+
+    old: Term
+    new: Term
+    relation: Relation
+
+    @property
+    def flipped(self) -> bool:
+        """Whether one is denied and the other is not."""
+        return (self.old.denied != self.new.denied) != (self.relation is Relation.OPPOSITE)
+
+
+@dataclass(slots=True)
+class Alignment:
+    """How two readings lie on each other.
+
+    Attributes:
+        old: the old reading.
+        new: the new reading.
+        matches: terms that mean the same, or opposites.
+        lost: terms of the old text alone.
+        found: terms of the new text alone.
+        cost: what the loose matches cost.
+    """
+
+    old: Reading
+    new: Reading
+    matches: list[Match]
+    lost: list[Term]
+    found: list[Term]
+    cost: float
+
+    @property
+    def shared(self) -> float:
+        """The weight of what both say."""
+        return sum(max(match.old.cost, match.new.cost) for match in self.matches)
+
+    @property
+    def residue(self) -> float:
+        """What unmatched words cost, and matched ones that are not the same."""
+        return self.cost + sum(term.cost for term in self.lost) + sum(term.cost for term in self.found)
+
+
+def align(old: Reading, new: Reading) -> Alignment:
+    """Match each term with the closest of the other text: the same word, else the same meaning, else an opposite."""
+    lost, found = list(old.terms), list(new.terms)
+    matches: list[Match] = []
+    lost = _equal(lost, found, matches)
+    lost, found = _joined(lost, found, matches)
+    if len(lost) * len(found) <= MAX_TRIED:
+        for wanted in (_same_meaning, _opposite, _part_of_kind):
+            lost = [term for term in lost if not _take(term, found, matches, wanted)]
+    cost = sum(_COST.get(match.relation, 0.0) for match in matches)
+    return Alignment(old, new, matches, lost, found, cost)
+
+
+def _equal(lost: list[Term], found: list[Term], matches: list[Match]) -> list[Term]:
+    """Match the same words; what is left of the old text."""
+    by_word: dict[str, list[Term]] = {}
+    for term in found:
+        by_word.setdefault(term.low, []).append(term)
+        if term.kind == "w" and term.lexeme.key != term.low:
+            by_word.setdefault(term.lexeme.key, []).append(term)
+    left, taken = [], set()
+    for term in lost:
+        near = by_word.get(term.low, ())
+        if term.kind == "w":
+            near = [*near, *(other for other in by_word.get(term.lexeme.key, ()) if other.kind == "w")]
+        elif not near and term.kind == "#":
+            near = [other for other in found if other.kind == "#" and _same_value(term.low, other.low)]
+        near = [other for other in near if id(other) not in taken]
+        if near:
+            best = min(near, key=lambda other: abs(term.place - other.place) + 2 * (term.denied != other.denied))
+            taken.add(id(best))
+            matches.append(Match(term, best, Relation.EQUAL))
+        else:
+            left.append(term)
+    found[:] = [term for term in found if id(term) not in taken]
+    return left
+
+
+def _take(term: Term, found: list[Term], matches: list[Match], wanted: Callable[[Term, Term], Relation]) -> bool:
+    best: tuple[int, int, Term, Relation] | None = None
+    for other in found:
+        close = wanted(term, other)
+        if close:
+            rank = (int(close), -abs(term.place - other.place) - 2 * (term.denied != other.denied))
+            if best is None or rank > best[:2]:
+                best = (*rank, other, close)
+    if best is None:
+        return False
+    found.remove(best[2])
+    matches.append(Match(term, best[2], best[3]))
+    return True
+
+
+def _same_meaning(a: Term, b: Term) -> Relation:
+    if a.kind == "#" or b.kind == "#":
+        return Relation.NONE
+    close = relation(a.low, b.low)
+    if "n" in (a.kind, b.kind) and not (_opens(a, b) and a.lexeme.forms and b.lexeme.forms):
+        same = _canonical(a) == _canonical(b)
+        short = a.kind != b.kind and is_abbreviation(a.low, b.low)
+        return Relation.EQUAL if same else Relation.SYNONYM if short else Relation.NONE
+    return close if close in _TWIN else Relation.NONE
+
+
+def _canonical(term: Term) -> str:
+    """What a word or name is compared by; of a name no ending is taken off."""
+    return term.lexeme.key if term.kind == "w" else CANONICAL.get(term.low, term.low)
+
+
+def _opens(a: Term, b: Term) -> bool:
+    """Whether one of two words opens its sentence, where a capital does not make a name."""
+    return a.place == 0 or b.place == 0
+
+
+def _opposite(a: Term, b: Term) -> Relation:
+    close = relation(a.low, b.low) if a.kind == b.kind == "w" else Relation.NONE
+    return close if close is Relation.OPPOSITE else Relation.NONE
+
+
+def _part_of_kind(a: Term, b: Term) -> Relation:
+    """Whether the denied one of two words names the wider thing: `no alcohol`, `wine`."""
+    if a.kind != "w" or b.kind != "w" or a.denied == b.denied:
+        return Relation.NONE
+    close = relation(a.low, b.low)
+    return close if close is (Relation.BROADER if a.denied else Relation.NARROWER) else Relation.NONE
+
+
+def _same_value(a: str, b: str) -> bool:
+    """Whether two numbers or times are one: `10` and `10:00`, `40.0` and `40`."""
+    if a.startswith("at:") or b.startswith("at:"):
+        times = [one[3:] if one.startswith("at:") else f"{one}:00" for one in (a, b)]
+        if a.startswith("at:") and b.startswith("at:"):
+            return False
+        hours = [one.split(":") for one in times]
+        return (
+            hours[0][1] == hours[1][1]
+            and hours[0][0].isdecimal()
+            and hours[1][0].isdecimal()
+            and int(hours[0][0]) % 12 == int(hours[1][0]) % 12
+        )
+    return False
+
+
+def _joined(lost: list[Term], found: list[Term], matches: list[Match]) -> tuple[list[Term], list[Term]]:
+    """Match words written in one with words written apart, and initials with what they stand for."""
+    for one, other, turned in ((lost, found, False), (found, lost, True)):
+        for a, b in pairwise(list(one)):
+            if b.place != a.place + 1:
+                continue
+            spelt = _together(a, b)
+            whole = next((term for term in other if term.low in spelt), None)
+            if whole is not None and a in one and b in one:
+                _settle((a, b), whole, one, other, matches, turned=turned)
+    for one, other, turned in ((lost, found, False), (found, lost, True)):
+        for short in list(other):
+            if 2 <= len(short.low) <= 5 and short.low.isalpha():
+                run = _initialled(short.low, one)
+                if run:
+                    _settle(run, short, one, other, matches, turned=turned)
+    return lost, found
+
+
+def _together(a: Term, b: Term) -> set[str]:
+    """Two words written as one: `flower pot`, `broke down`."""
+    return {first + b.low for first in (a.low, *a.lexeme.forms)}
+
+
+def _initialled(short: str, terms: list[Term]) -> tuple[Term, ...]:
+    for start in range(len(terms) - len(short) + 1):
+        run = terms[start : start + len(short)]
+        if run[-1].place - run[0].place == len(short) - 1 and all(
+            term.low.startswith(letter) for term, letter in zip(run, short, strict=True)
+        ):
+            return tuple(run)
+    return ()
+
+
+def _settle(
+    parts: tuple[Term, ...], whole: Term, one: list[Term], other: list[Term], matches: list[Match], *, turned: bool
+) -> None:
+    for part in parts:
+        one.remove(part)
+    other.remove(whole)
+    for part in parts:
+        pair = (whole, part) if turned else (part, whole)
+        matches.append(Match(*pair, Relation.EQUAL))

@@ -1,0 +1,171 @@
+"""Whether two aligned sentences say the same in other words."""
+
+import re
+from functools import lru_cache
+
+from memplane.domain import comparison_lexicon as lexicon
+from memplane.domain import comparison_phrases as phrases
+from memplane.domain.comparison_alignment import Alignment, Match
+from memplane.domain.comparison_reading import Reading, Term
+from memplane.domain.comparison_roles import is_crossed, is_doubly_denied, is_other_subject
+from memplane.domain.comparison_thesaurus import Relation, is_only_noun, may_be_verb, relation
+
+_TURNS = re.compile(r"\b(?:away|off|against|without|gone|back|over(?=\W*$|[.,;]))\b", re.IGNORECASE)
+_CONTENT = 0.6
+"""Cost from which a word carries content of its own."""
+
+
+def is_same(lying: Alignment) -> bool:
+    """Whether nothing but the wording differs."""
+    old, new = lying.old, lying.new
+    if (old.ended < 0) != (new.ended < 0) or old.negations % 2 != new.negations % 2:
+        return False
+    denied = any(match.flipped and not _is_turned(match, lying) for match in lying.matches)
+    if denied or old.quantifiers != new.quantifiers or _is_meant_otherwise(lying):
+        return False
+    left = [*lying.lost, *lying.found]
+    if any(_says_change(term) for term in left) or _is_or_has(lying) or is_crossed(lying) or is_other_subject(lying):
+        return False
+    named = sum(match.old.cost for match in lying.matches)
+    if named < 1.0 or _leaves_content(left, named, lying):
+        return False
+    framing = sum(term.cost - (0.0 if _is_asking(term, old, new) else 0.5) for term in left if term.cost >= 1.0)
+    return lying.residue - framing <= min(2.0, max(0.75, 0.3 * named))
+
+
+def _is_meant_otherwise(lying: Alignment) -> bool:
+    """Whether one text wishes, allows or demands what the other does not, or tells of another time."""
+    old, new = lying.old, lying.new
+    hedged = old.hedges ^ new.hedges
+    if any(match.old.lexeme.key in ("plan", "want", "prefer") for match in lying.matches):
+        hedged -= {"wish"}
+    if is_doubly_denied(lying):
+        hedged -= {"can"}
+    if any(_is_asking(term, old, new) for term in (*lying.lost, *lying.found)):
+        hedged -= {"must", "should", "wish"}
+    if not (hedged <= {"must"} or hedged == {"should", "wish"}):
+        return True
+    return old.past != new.past and old.ended < 0 and _is_retold(lying)
+
+
+def _leaves_content(left: list[Term], named: float, lying: Alignment) -> bool:
+    """Whether one text says something that the other does not."""
+    hard = [
+        term
+        for term in left
+        if term.cost >= 1.0
+        and not _is_asking(term, lying.old, lying.new)
+        and not _is_frame_verb(term, lying)
+        and not _is_title(term, lying)
+    ]
+    if not hard or (len(hard) == 1 and _is_implied(hard[0], lying)):
+        return False
+    return named < 4.5 or not _may_be_left(hard, named, lying)
+
+
+def _is_asking(term: Term, old: Reading, new: Reading) -> bool:
+    """Whether a word asks for what the other text demands in another way: `needs`, `must have`; `wants`, `please`."""
+    asked = old.hedges | new.hedges
+    if term.lexeme.key == "need":
+        return bool({"must", "should"} & asked)
+    return term.lexeme.key == "want" and bool({"wish", "should"} & asked) and (old.hedges ^ new.hedges) != {"must"}
+
+
+def _is_or_has(lying: Alignment) -> bool:
+    """Whether the same words stand after `is` and after `has`: `is a manager`, `has a manager`."""
+    literal = all(match.old.low == match.new.low and match.old.kind == "w" for match in lying.matches)
+    someone = any(match.old.lexeme.key in lexicon.PEOPLE and not match.old.subject for match in lying.matches)
+    return literal and someone and {lying.old.verb, lying.new.verb} == {"be", "have"}
+
+
+def _is_implied(term: Term, lying: Alignment) -> bool:
+    """Whether a noun names what a number that both texts have measures, and the other text names nothing else."""
+    others = lying.found if term in lying.lost else lying.lost
+    measured = bool(term.lexeme.forms & phrases.MEASURES) and any(match.old.kind == "#" for match in lying.matches)
+    return measured and all(other.cost < _CONTENT for other in others)
+
+
+def _may_be_left(hard: list[Term], named: float, lying: Alignment) -> bool:
+    """Whether what is left of long texts is a verb's form alone, or two words that stand for each other."""
+    if len(hard) == 1:
+        term = hard[0]
+        formed = term.low.endswith(("s", "ed")) or term.low in lexicon.PAST
+        return term.kind == "w" and not term.prep and formed and not is_only_noun(term.low) and may_be_verb(term.low)
+    return len(hard) == 2 and named >= 7.0 and _are_alike(hard, lying)
+
+
+def _are_alike(hard: list[Term], lying: Alignment) -> bool:
+    """Whether of two words left of long texts each is of one text, and they are no two things of one kind."""
+    one, other = hard
+    apart = (one in lying.lost) != (other in lying.lost)
+    plain = one.kind == other.kind == "w" and one.prep == other.prep and one.subject == other.subject
+    return apart and plain and relation(one.low, other.low) is Relation.NONE and not is_only_noun(one.low)
+
+
+def _says_change(term: Term) -> bool:
+    """Whether a word, which the other text lacks, says that something has changed."""
+    return term.kind == "w" and bool(
+        {term.low, *term.lexeme.forms} & (phrases.CHANGE - phrases.WEAK_CHANGE - {"move", "shift"})
+    )
+
+
+def _is_turned(match: Match, lying: Alignment) -> bool:
+    """Whether a word is denied in one text alone because there it stands after what denies both."""
+    if match.relation is Relation.OPPOSITE or not is_doubly_denied(lying):
+        return False
+    return match.old.subject != match.new.subject or any(
+        other.old.denied and other.new.denied for other in lying.matches
+    )
+
+
+def _is_retold(lying: Alignment) -> bool:
+    """Whether both texts have one verb, so that its tense tells them apart."""
+    verbs = {lying.old.verb, lying.new.verb}
+    return (
+        len(verbs) == 1
+        or verbs <= {"be", "have"}
+        or not verbs & {"be", "have", "get", "got", "becom", "turn", "", "name"}
+    )
+
+
+def _is_frame_verb(term: Term, lying: Alignment) -> bool:
+    """Whether a word is the verb of its text, and that of the other text carries nothing or stands in both."""
+    if term.kind != "w" or term.subject or term.cost > 1.0 or sum(match.old.cost for match in lying.matches) < 3:
+        return False
+    left = [*lying.lost, *lying.found]
+    for one, other, own in ((lying.old, lying.new, lying.lost), (lying.new, lying.old, lying.found)):
+        if term in own and term.lexeme.key == one.verb:
+            if one.past and not other.past and other.verb in ("be", "have"):
+                return False  # `returned the tickets` tells of what happened, `has the tickets` of what is
+            return not any(
+                rival.cost >= _CONTENT and rival.lexeme.key == other.verb for rival in left if rival is not term
+            )
+    return False
+
+
+def _is_title(term: Term, lying: Alignment) -> bool:
+    """Whether a noun only tells what sort of thing the name after it is: `the book Dune`."""
+    if term.kind != "w" or term.lexeme.key in lexicon.PEOPLE or not is_only_noun(term.low):
+        return False
+    told = lying.old if any(one is term for one in lying.old.terms) else lying.new
+    after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+    return after is not None and after.kind == "n" and after.prep == term.prep and not term.subject
+
+
+@lru_cache(maxsize=4_096)
+def _turns(text: str) -> frozenset[str]:
+    """Small words that turn what a verb says: `gave away`, `is over`, `voted against`."""
+    return frozenset(match[0].lower() for match in _TURNS.finditer(text))
+
+
+def is_turned(old: str, new: str) -> bool:
+    """Whether a small word in one of two texts alone may turn its meaning."""
+    return _turns(old) != _turns(new)
+
+
+def is_apart(lying: Alignment) -> bool:
+    """Whether words that limit or deny tell apart what looks the same."""
+    old, new = lying.old, lying.new
+    if old.quantifiers != new.quantifiers or {"wish", "maybe"} & (old.hedges ^ new.hedges):
+        return True
+    return any(match.flipped and not _is_turned(match, lying) for match in lying.matches)

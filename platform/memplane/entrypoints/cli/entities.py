@@ -1,0 +1,157 @@
+"""`memplane entities`, `entity`, `alias` and `merge`: whom and what memories mention, over HTTP."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Literal
+from uuid import UUID
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+
+from memplane.client import MemplaneClientError
+from memplane.contracts.entities import EntityList, EntityRecord
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Data, Key, Url
+from memplane.entrypoints.cli.output import Json, add, plain, show, table
+from memplane.entrypoints.cli.session import session
+
+MAX_LIMIT = 200
+Kind = Literal["person", "organisation", "place", "project", "email", "url", "hashtag", "handle", "date", "name"]
+"""The kinds that the server finds; ``name`` where its rules cannot tell."""
+_ADVICE: Mapping[str, str] = {
+    "not_found": "check the id; `memplane entities --user USER` shows what the agent may see; another: --agent",
+    "conflict": "`memplane entities --user USER --name NAME` shows it, `memplane merge ID --into ID` makes the two one",
+}
+"""What to do about what a server answered of an entity, by code."""
+
+
+def entity_id_of(value: str | UUID) -> UUID:
+    """An entity's id from the command line.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except ValueError:
+        raise typer.BadParameter(f"'{value}' is no id; `memplane entities --user USER` shows ids") from None
+
+
+EntityId = Annotated[UUID, typer.Argument(metavar="ID", help="The entity's id.", parser=entity_id_of)]
+
+
+def entities(  # noqa: PLR0913 - one argument for each option
+    *,
+    user: Annotated[str, typer.Option("--user", help="The user whose memories mention them.")],
+    kind: Annotated[Kind | None, typer.Option(help="Only of this kind.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only of this name or alias.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="The most entities.")] = 50,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """List whom and what a user's memories mention, those that most memories mention first."""
+    with session(url, key, agent, data) as opened:
+        found = opened.client.entities(user, kind=kind, name=name, limit=limit, agent=opened.agent)
+    show(found, *_list(found, limit), as_json=json)
+
+
+def entity(
+    entity_id: EntityId,
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show one entity: its kind, its names, and how many memories mention it."""
+    with _advised(), session(url, key, agent, data) as opened:
+        found = opened.client.entity(entity_id, agent=opened.agent)
+    show(found, *_entity(found), as_json=json)
+
+
+def alias(  # noqa: PLR0913 - one argument for each option
+    entity_id: EntityId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its other name.")],
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Give an entity another name: it is found by it, and memories that say the name are linked to it from now on."""
+    with _advised(), session(url, key, agent, data) as opened:
+        found = opened.client.alias(entity_id, name, agent=opened.agent)
+    show(found, *_entity(found), as_json=json)
+
+
+def merge(  # noqa: PLR0913 - one argument for each option
+    entity_id: EntityId,
+    *,
+    into: Annotated[
+        UUID, typer.Option(metavar="ID", help="The entity that it is the same as, which stays.", parser=entity_id_of)
+    ],
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Put an entity into another that is the same: its memories and names become the other's, and it is gone.
+
+    There is no way back.
+    """
+    with _advised(), session(url, key, agent, data) as opened:
+        found = opened.client.merge(entity_id, into, agent=opened.agent)
+    told = plain(f"merged: {entity_id} is gone; its memories and names are those of {found.id} now")
+    show(found, told, *_entity(found), as_json=json)
+
+
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "entities": entities,
+    "entity": entity,
+    "alias": alias,
+    "merge": merge,
+}
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Says of an entity what to do about what went wrong."""
+    try:
+        yield
+    except MemplaneClientError as error:
+        if error.code in _ADVICE:
+            error.add_note(_ADVICE[error.code])
+        raise
+
+
+def _list(found: EntityList, limit: int) -> list[RenderableType]:
+    if not found.items:
+        return [plain("No memory that this agent may read mentions one.", "dim")]
+    rows = table("memories", "kind", "name", "also called", "id")
+    for each in found.items:
+        add(rows, each.memories, each.kind, each.name, each.aliases, each.id)
+    if len(found.items) < limit:
+        return [rows]
+    narrower = "--kind and --name" if limit == MAX_LIMIT else "--limit"
+    return [rows, plain(f"There may be more: {narrower}", "dim")]
+
+
+def _entity(found: EntityRecord) -> list[RenderableType]:
+    rows = Table.grid(padding=(0, 2))
+    told = {
+        "id": str(found.id),
+        "kind": found.kind,
+        "user": found.user_id,
+        "also called": ", ".join(found.aliases),
+        "memories": "" if found.memories is None else str(found.memories),
+    }
+    for label, value in told.items():
+        if value:
+            rows.add_row(plain(label, "dim"), plain(value))
+    return [plain(found.name, "bold"), rows]
