@@ -16,6 +16,7 @@ from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.browse import Browse
+from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
 from memplane.application.feedback import Feedback
@@ -64,6 +65,7 @@ class Application:
         self.keys = Keys(self.storage, self.policies, now)
         self.remember = Remember(gateway)
         self.feedback = Feedback(gateway)
+        self.correct = Correct(gateway)
         self.ingest = IngestTurns(gateway)
         self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.threads = Threads(self.storage, self.policies, now)

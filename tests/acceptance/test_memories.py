@@ -142,7 +142,7 @@ class TestDuplicates:
         assert (first.json()["outcome"], again.json()["outcome"]) == ("created", "duplicate")
         assert again.json()["id"] == first.json()["id"]
         memory = get(planner, first.json()["id"])
-        assert (memory["mention_count"], memory["importance"]) == (2, 3)
+        assert (memory["mention_count"], memory["importance"]) == (2, 5)
         assert memory["updated_at"] > memory["recorded_at"]
         assert tenant.count("memories") == 1
 

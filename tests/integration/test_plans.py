@@ -302,7 +302,8 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "lock without a user": lambda uow: uow.memories.lock(WHOLE_TENANT, nth(3)),
     "find": lambda uow: uow.memories.find(NAMED, nth(3)),
     "nearest": lambda uow: uow.memories.nearest(NAMED, MATERIAL, 10),
-    "buried": lambda uow: uow.tombstones.held("user-3", "tasks", {"value-3", "value-7"}),
+    "buried": lambda uow: uow.tombstones.held("user-3", "tasks"),
+    "rejected": lambda uow: uow.memories.rejected("user-3", "tasks", 200),
     "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
     "mentioned anew": lambda uow: uow.graph.mention(
         replace(memory(version=2), id=nth(3)), mentions("Ask Ana Ruiz and bo@example.com."), NOW

@@ -180,7 +180,7 @@ def _told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
     under = entry.meta.get("categories")
     if isinstance(under, list) and all(name in scope.categories for name in under):
         return entry
-    return replace(entry, old_ref=None, new_ref=None)
+    return replace(entry, old_ref=None, new_ref=None, meta={})
 
 
 def _limit(limit: int, least: int = 1) -> int:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from memplane.application.beside import Placed
 from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
-from memplane.application.records import Held, Proposal, SearchMaterial
+from memplane.application.records import Proposal, SearchMaterial
 from memplane.application.remember import NewMemory, prepare
-from memplane.domain.errors import MemplaneError
+from memplane.domain.errors import Conflict, MemplaneError
 from memplane.domain.extraction import Extracted, extract
 from memplane.domain.memory import Memory, MemoryText, Source, Turn, new_id
 from memplane.domain.policy import Policy
@@ -20,6 +21,7 @@ from memplane.domain.writing import constrain
 MAX_DRAWN = 3
 PROPOSAL_LIFE = timedelta(days=7)
 QUEUED = "queued_for_consent"
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Statement:
 class Drawn:
     """A memory that was drawn from a turn, or the proposal that it became, and what was done with it."""
 
-    id: UUID
+    id: UUID | None
     content: str
     category: str
     action: str
@@ -50,8 +52,8 @@ def statements_of(
         if stated.category not in allowed:
             continue
         try:
-            words = screened(MemoryText(stated.content), policy.category(stated.category).pii)
-            found.append(Statement(stated, constrain(words, stated.type, policy.writing)))
+            words = constrain(MemoryText(stated.content), stated.type, policy.writing)
+            found.append(Statement(stated, screened(words, policy.category(stated.category).pii)))
         except MemplaneError:
             continue  # a rule's sentence that the policy's own format refuses is no fact worth a turn
     return found
@@ -65,11 +67,13 @@ def _name(actor: str | None) -> str | None:
 
 
 async def draw(
-    write: Write, turn: Turn, facts: Sequence[tuple[Statement, SearchMaterial]], agent: str
+    write: Write, turn: Turn, facts: Sequence[tuple[Statement, SearchMaterial]], agent: str, placed: Placed
 ) -> tuple[Drawn, ...]:
-    """Place what a turn states; fields of the profile that need consent become proposals."""
+    """Place what a turn states; fields of the profile that need consent become proposals.
+
+    What cannot be placed costs nobody the turn.
+    """
     done: list[Drawn] = []
-    before: list[tuple[Memory, SearchMaterial]] = []
     for statement, material in facts:
         stated = statement.stated
         sensitive = write.policy.category(stated.category).sensitive_fields
@@ -77,10 +81,15 @@ async def draw(
             done.append(await _proposed(write, turn, stated))
             continue
         memory = _memory(write, turn, statement, agent)
-        placed = await place(write, Fresh(memory, material, agent, tuple(before)))
-        if placed.memory.id == memory.id and placed.outcome != "refused":
-            before.append((placed.memory, material))
-        done.append(Drawn(placed.memory.id, placed.memory.text.content, stated.category, placed.outcome))
+        try:
+            async with write.attempt():
+                result = await place(write, Fresh(memory, material, agent, placed))
+        except Conflict:
+            done.append(Drawn(None, memory.text.content, stated.category, REFUSED))
+            continue
+        stored = None if result.outcome == REFUSED else result.memory.id
+        # the turn's own words: whether the agent may read what they were merged into is another matter
+        done.append(Drawn(stored, memory.text.content, stated.category, result.outcome))
     return tuple(done)
 
 
@@ -108,7 +117,7 @@ def _memory(write: Write, turn: Turn, statement: Statement, agent: str) -> Memor
 
 async def _proposed(write: Write, turn: Turn, stated: Extracted) -> Drawn:
     field, value = stated.field or "", stated.value or ""
-    held = await write.uow.tombstones.held(turn.user_id, f"field:{field}"[:63], {value_key(value)})
+    held = await write.uow.tombstones.held(turn.user_id, f"field:{field}"[:63])
     proposal = Proposal(
         id=new_id(),
         user_id=turn.user_id,
@@ -121,7 +130,7 @@ async def _proposed(write: Write, turn: Turn, stated: Extracted) -> Drawn:
         created_at=write.now,
         expires_at=write.now + PROPOSAL_LIFE,
     )
-    if held is Held.THESE:
-        return Drawn(proposal.id, stated.content, stated.category, "refused")
+    if value_key(value) in held:
+        return Drawn(None, stated.content, stated.category, REFUSED)
     there = await write.uow.consents.propose(proposal, value_key(value))
     return Drawn(there or proposal.id, stated.content, stated.category, QUEUED)

@@ -7,6 +7,7 @@ from uuid import UUID
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Entity, EntityQuery
+from memplane.application.targets import require_full
 from memplane.domain.entities import key_of
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
 from memplane.domain.principal import KeyScope, Principal
@@ -59,7 +60,8 @@ class Entities:
         if not 1 <= limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         user = principal.touch(clean_id(user_id, "user_id") or "")
-        wanted = EntityQuery(kind=kind, key=key_of(name) if name else None)
+        named = clean_id(name, "name")
+        wanted = EntityQuery(kind=clean_id(kind, "kind"), key=key_of(named) if named else None)
         scope = self._scope(principal, agent, user)
         async with self._storage.reading(principal.tenant) as reader:
             return await reader.entities(scope, wanted, limit)
@@ -90,12 +92,15 @@ class Entities:
 
         Raises:
             NotFound: absent, or no memory that the caller may read mentions it.
+            TrustTooLow: the key is not fully trusted.
             Conflict: another entity of the user has the name; merge the two instead.
             LimitExceeded: it has too many names.
             InvalidText: the name is empty or cannot be stored.
         """
+        require_full(principal, "name an entity")
         name = normalise(alias, "alias")
-        if not (key := key_of(name)):
+        key = key_of(name)
+        if not any(c.isalnum() for c in key):
             raise Invalid("alias: has no letters by which it could be known", field="alias")
         policy, now = self._gateway.begin(principal)
         await self._gateway.replayed(principal, once)
@@ -125,8 +130,10 @@ class Entities:
 
         Raises:
             NotFound: one of them is absent, or no memory that the caller may read mentions it.
+            TrustTooLow: the key is not fully trusted.
             Invalid: they are one already, or belong to different users.
         """
+        require_full(principal, "merge entities")
         if entity_id == into:
             raise Invalid("into: is the entity itself", field="into")
         policy, now = self._gateway.begin(principal)
@@ -136,7 +143,8 @@ class Entities:
             raise Invalid("into: belongs to another user", field="into")
 
         async def work(write: Write) -> Entity:
-            await write.uow.graph.fold(gone.id, kept.id, (gone.name, key_of(gone.name)))
+            if not await write.uow.graph.fold(gone.id, kept.id, (gone.name, key_of(gone.name))):
+                raise NotFound(_MISSING)
             names = tuple(dict.fromkeys((*kept.aliases, gone.name, *gone.aliases)))
             return replace(kept, aliases=names, memories=None)
 

@@ -1,32 +1,22 @@
 """What callers say of a memory: that it helped, that it is right, wrong, or no longer so."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from uuid import UUID
 
+from memplane.application.beside import RESTORED, Placed, deleted, is_rejected, neighbours, overrule, supersede
 from memplane.application.gateway import Gateway, Once, Write
-from memplane.application.placing import (
-    CORRECTED,
-    DISPUTES,
-    RESTORED,
-    SUPERSEDES,
-    Outcome,
-    deleted,
-    rejected,
-    supersede,
-)
-from memplane.application.records import Burial, Edge, Held
-from memplane.application.remember import NewMemory, prepare
-from memplane.application.targets import LASTING, locked, require_weight, writable_scope
+from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
+from memplane.application.records import Burial, Edge, SearchMaterial
+from memplane.application.targets import LASTING, locked, require_full, require_weight, writable_scope
+from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.entities import mentions
-from memplane.domain.errors import Conflict, TrustTooLow, ValueRejected
+from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
-from memplane.domain.memory import Memory, MemoryText, State, TrustState
-from memplane.domain.policy import Trust
+from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.principal import Principal
+from memplane.domain.text import normalise
 from memplane.domain.tombstones import rejected_keys, said_keys
 
 REINFORCED = 3
@@ -51,16 +41,9 @@ class Verb:
     once: Once[Outcome] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """What is right instead: the new words, and since when."""
-
-    text: MemoryText
-    valid_from: datetime | None = None
-    source_ids: tuple[UUID, ...] = ()
-
-
 Change = Callable[[Write, Memory], Awaitable[Outcome]]
+ChangeWithMaterial = Callable[[Write, Memory, SearchMaterial], Awaitable[Outcome]]
+_MAX_STEPS = 20
 
 
 class Feedback:
@@ -74,11 +57,28 @@ class Feedback:
         speaker = principal.speak_as(verb.agent)
 
         async def work(write: Write) -> Outcome:
-            memory = await _target(write, speaker, verb, states)
+            memory = await target(write, speaker, verb, states)
             done = await change(write, memory)
             return replace(done, rev=await write.settle(memory.user_id, memory.thread_id))
 
         return await self._gateway.run(principal, policy, now, work, once=verb.once)
+
+    async def _run_with_material(
+        self, principal: Principal, verb: Verb, change: ChangeWithMaterial, states: tuple[State, ...]
+    ) -> Outcome:
+        """The same with search material of the memory, made before the transaction opens."""
+        policy, now = self._gateway.begin(principal)
+        speaker = principal.speak_as(verb.agent)
+        await self._gateway.replayed(principal, verb.once)
+        before = await self._gateway.run(principal, policy, now, lambda write: target(write, speaker, verb, states))
+        material = await self._gateway.material_of(before.text)
+
+        async def with_material(write: Write, memory: Memory) -> Outcome:
+            if memory.text != before.text:
+                raise Conflict("the memory is being changed at this moment; try again")
+            return await change(write, memory, material)
+
+        return await self._run(principal, verb, with_material, states)
 
     async def reinforce(self, principal: Principal, verb: Verb) -> Outcome:
         """The memory helped: it counts for more.
@@ -92,7 +92,7 @@ class Feedback:
             more = replace(
                 memory, reinforcement=memory.reinforcement + REINFORCED, hits=memory.hits + 1, last_hit_at=write.now
             )
-            return await _kept(write, memory, more, HistoryEvent.REINFORCE)
+            return await kept(write, memory, more, HistoryEvent.REINFORCE)
 
         return await self._run(principal, verb, change)
 
@@ -101,7 +101,7 @@ class Feedback:
 
         async def change(write: Write, memory: Memory) -> Outcome:
             less = replace(memory, reinforcement=memory.reinforcement + DEMOTED)
-            return await _kept(write, memory, less, HistoryEvent.DEMOTE)
+            return await kept(write, memory, less, HistoryEvent.DEMOTE)
 
         return await self._run(principal, verb, change)
 
@@ -111,34 +111,32 @@ class Feedback:
         async def change(write: Write, memory: Memory) -> Outcome:
             if memory.pinned == pinned:
                 return Outcome("unchanged", memory)
-            return await _kept(write, memory, replace(memory, pinned=pinned), HistoryEvent.PIN, pinned=pinned)
+            return await kept(write, memory, replace(memory, pinned=pinned), HistoryEvent.PIN, pinned=pinned)
 
         return await self._run(principal, verb, change)
 
     async def confirm(self, principal: Principal, verb: Verb) -> Outcome:
-        """The memory is right: believed without doubt. One that was disputed takes the place of what it disputes.
+        """The memory is right: believed without doubt. One that was disputed takes the place of what contradicts it.
 
         Raises:
             TrustTooLow: the key is not fully trusted.
+            Conflict: it is not active, or another memory says the same.
         """
-        _require_full(principal, "confirm")
+        require_full(principal, "confirm")
 
-        async def change(write: Write, memory: Memory) -> Outcome:
+        async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0)
-            overruled: list[UUID] = []
-            if memory.trust_state is TrustState.DISPUTED:
-                for rival in await write.uow.graph.linked(memory.id, DISPUTES):
-                    older = await write.uow.memories.lock(writable_scope(write, _speaker(principal, verb)), rival)
-                    if older is not None and older.state is State.ACTIVE:
-                        await supersede(write, older, memory, {"verdict": "confirmed"})
-                        overruled.append(rival)
-                edges = [Edge(memory.id, rival, 1.0, SUPERSEDES) for rival in overruled]
-                await write.uow.graph.link(edges, write.now)
-            told = ChangeEvent.CREATED if memory.trust_state is TrustState.DISPUTED else None
-            done = await _kept(write, memory, sure, HistoryEvent.CONFIRM, told, was=memory.trust_state.value)
-            return replace(done, overruled=tuple(overruled))
+            doubted = memory.trust_state is TrustState.DISPUTED
+            overruled: tuple[UUID, ...] = ()
+            if doubted:
+                rivals = await _active(write, principal, verb, await write.uow.graph.linked(memory.id, DISPUTES))
+                overruled = await overrule(write, memory, material, {"verdict": "confirmed"}, rivals)
+                await write.uow.graph.link([Edge(memory.id, each, 1.0, SUPERSEDES) for each in overruled], write.now)
+            told = ChangeEvent.CREATED if doubted else None
+            done = await kept(write, memory, sure, HistoryEvent.CONFIRM, told, was=memory.trust_state.value)
+            return replace(done, overruled=overruled)
 
-        return await self._run(principal, verb, change, (State.ACTIVE,))
+        return await self._run_with_material(principal, verb, change, (State.ACTIVE,))
 
     async def retract(self, principal: Principal, verb: Verb) -> Outcome:
         """The memory is no longer so, and nothing takes its place.
@@ -159,150 +157,100 @@ class Feedback:
         Raises:
             TrustTooLow: the key is not fully trusted.
         """
-        _require_full(principal, "reject")
+        require_full(principal, "reject")
 
-        async def change(write: Write, memory: Memory) -> Outcome:
+        why = normalise(reason, "reason")[:MAX_REASON] if reason else "rejected"
+
+        async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             check_transition(memory.state, State.SOFT_DELETED)
-            gone = replace(deleted(write, memory), trust_state=TrustState.REJECTED)
-            await write.uow.memories.replace(gone, None)
-            burial = Burial((reason or "rejected")[:MAX_REASON], principal.actor, write.now)
-            await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), burial)
-            write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, {"reason": burial.reason})
-            return Outcome("rejected", gone)
+            keys = rejected_keys(memory.text)
+            burial = Burial(why, principal.actor, write.now)
+            await write.uow.tombstones.bury(memory.user_id, memory.category, keys, burial)
+            gone = await _rejected(write, memory, why)
+            # what says the same elsewhere in the category goes too: another type, store or wording
+            copies = [
+                n.memory
+                for n in await neighbours(write, memory, material, Placed())
+                if n.verdict is Verdict.SAME or not keys.isdisjoint(said_keys(n.memory.text))
+            ]
+            for copy in copies:
+                await _rejected(write, copy, why)
+            return Outcome("rejected", gone, overruled=tuple(copy.id for copy in copies))
 
-        return await self._run(principal, verb, change, LASTING)
+        return await self._run_with_material(principal, verb, change, LASTING)
 
     async def restore(self, principal: Principal, verb: Verb) -> Outcome:
-        """Bring a superseded, archived or deleted memory back, in the place of the one that took its place.
+        """Bring a superseded, archived or deleted memory back, in the place of what contradicts it by now.
 
         Not one that a person rejected.
 
         Raises:
             ValueRejected: a person rejected the value.
-            Conflict: it is active, or another memory says exactly this now.
+            Conflict: it is active, or another memory says the same now.
             TrustTooLow: a more trusted writer stands behind it, or behind what took its place.
         """
 
-        async def change(write: Write, memory: Memory) -> Outcome:
+        async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             require_weight(principal, memory)
             check_transition(memory.state, State.ACTIVE)
-            keys = said_keys(memory.text)
-            held = await write.uow.tombstones.held(memory.user_id, memory.category, keys)
-            if memory.trust_state is TrustState.REJECTED or held is Held.THESE:
+            if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
                 raise ValueRejected("a person rejected or erased this value; it is not brought back")
-            overruled = await _undone(write, principal, _speaker(principal, verb), memory)
+            until = memory.valid_until if memory.superseded_at is None else None
             back = replace(
-                memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=None
+                memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until
             )
-            done = await _kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
+            overruled: tuple[UUID, ...] = ()
+            if memory.trust_state is not TrustState.DISPUTED:
+                later = await _active(write, principal, verb, await _successors(write, principal, verb, memory))
+                overruled = await overrule(write, back, material, {"verdict": RESTORED}, later)
+            done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
             return replace(done, outcome="restored", overruled=overruled)
 
-        return await self._run(principal, verb, change, (State.SUPERSEDED, State.ARCHIVED, State.SOFT_DELETED))
-
-    async def correct(self, principal: Principal, verb: Verb, correction: Correction) -> Outcome:
-        """The memory is wrong and this is right: the old one is superseded, the new one keeps its place and weight.
-
-        Raises:
-            TrustTooLow: a more trusted writer stands behind the old one.
-            ValueRejected: a person rejected the new value.
-            InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
-        """
-        policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(verb.agent)
-        await self._gateway.replayed(principal, verb.once)
-        before = await self._gateway.run(principal, policy, now, lambda write: _target(write, speaker, verb, ()))
-        require_weight(principal, before)
-        said = NewMemory(
-            before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
-            source_ids=correction.source_ids, valid_from=correction.valid_from,
-        )  # fmt: skip
-        right = _in_place_of(before, prepare(principal, policy, said, now, speaker))
-        if right.value_hash == before.value_hash and right.text == before.text:
-            return Outcome("unchanged", before)
-        material = await self._gateway.material_of(right.text)
-
-        async def work(write: Write) -> Outcome:
-            old = await _target(write, speaker, replace(verb, version=before.version), ())
-            held = await write.uow.tombstones.held(right.user_id, right.category, said_keys(right.text))
-            if held is Held.THESE:
-                raise rejected()
-            there = await write.uow.memories.find_duplicate(right)
-            if there is not None and there.id != old.id:
-                return await _already(write, old, there)
-            await supersede(write, old, right, {"verdict": CORRECTED})
-            if not await write.uow.memories.add(right, material):
-                raise Conflict("another memory of this user and category says exactly this already")
-            await write.uow.graph.mention(right, mentions(right.text.searchable()), write.now)
-            await write.uow.graph.link([Edge(right.id, old.id, 1.0, SUPERSEDES)], write.now)
-            write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, right, None, {"corrects": str(old.id)})
-            rev = await write.settle(right.user_id, right.thread_id)
-            return Outcome("superseded", right, rev, (old.id,))
-
-        return await self._gateway.run(principal, policy, now, work, once=verb.once)
+        gone = (State.SUPERSEDED, State.ARCHIVED, State.SOFT_DELETED)
+        return await self._run_with_material(principal, verb, change, gone)
 
 
-async def _already(write: Write, old: Memory, there: Memory) -> Outcome:
-    """What is right is known already, perhaps as disputed: it takes the place of what is wrong."""
-    await supersede(write, old, there, {"verdict": CORRECTED})
-    told = None
-    if there.trust_state is TrustState.DISPUTED:
-        there, told = replace(there, trust_state=TrustState.CANDIDATE), ChangeEvent.CREATED
-    again = replace(there, mention_count=there.mention_count + 1)
-    done = await _kept(write, there, again, HistoryEvent.MERGE, told)
-    await write.uow.graph.link([Edge(there.id, old.id, 1.0, SUPERSEDES)], write.now)
-    rev = await write.settle(there.user_id, there.thread_id)
-    return Outcome("superseded", done.memory, rev, (old.id,))
+async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
+    gone = replace(deleted(write, memory), trust_state=TrustState.REJECTED)
+    await write.uow.memories.replace(gone, None)
+    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, {"reason": reason})
+    return gone
 
 
-async def _undone(write: Write, principal: Principal, agent: str, memory: Memory) -> tuple[UUID, ...]:
-    """Let what took a memory's place be a thing of the past, now that the memory comes back."""
-    if memory.state is not State.SUPERSEDED or memory.superseded_by is None:
-        return ()
-    newer = await write.uow.memories.lock(writable_scope(write, agent), memory.superseded_by)
-    if newer is None or newer.state is not State.ACTIVE:
-        return ()
-    require_weight(principal, newer)
-    await supersede(write, newer, memory, {"verdict": RESTORED})
-    return (newer.id,)
+async def _successors(write: Write, principal: Principal, verb: Verb, memory: Memory) -> list[UUID]:
+    """What took a memory's place, and what took the place of that."""
+    found: list[UUID] = []
+    scope = writable_scope(write, principal.speak_as(verb.agent))
+    following = memory.superseded_by
+    while following is not None and following not in found and len(found) < _MAX_STEPS:
+        found.append(following)
+        after = await write.uow.memories.find(scope, following)
+        following = None if after is None else after.superseded_by
+    return found
 
 
-def _in_place_of(old: Memory, new: Memory) -> Memory:
-    return replace(
-        new,
-        min_trust=old.min_trust,
-        text=new.text if new.text.tags else replace(new.text, tags=old.text.tags),
-        external_id=old.external_id,
-        agent_id=old.agent_id,
-        run_id=old.run_id,
-        actor_id=old.actor_id,
-        role=old.role,
-        thread_id=old.thread_id,
-        importance=old.importance,
-        pinned=old.pinned,
-        attributes=old.attributes,
-        authority=max(old.authority, new.authority),
-    )
+async def _active(write: Write, principal: Principal, verb: Verb, ids: Sequence[UUID]) -> list[Memory]:
+    """Those of the memories that are active and the caller's to change."""
+    scope = writable_scope(write, principal.speak_as(verb.agent))
+    found = [await write.uow.memories.lock(scope, each) for each in ids]
+    return [each for each in found if each is not None and each.state is State.ACTIVE]
 
 
-async def _target(write: Write, agent: str, verb: Verb, states: tuple[State, ...]) -> Memory:
+async def target(write: Write, agent: str, verb: Verb, states: tuple[State, ...]) -> Memory:
     """The memory, locked, in one of some states: active and believed or disputed, unless others are named."""
     return await locked(write, agent, verb.memory_id, verb.version, states or (State.ACTIVE,))
 
 
-async def _kept(
+async def kept(
     write: Write, before: Memory, after: Memory, event: HistoryEvent, told: ChangeEvent | None = None, **meta: object
 ) -> Outcome:
+    """Store a changed memory, and note why.
+
+    Raises:
+        Conflict: another active memory says exactly this.
+    """
     changed = replace(after, updated_at=write.now, version=before.version + 1)
     if not await write.uow.memories.replace(changed, None):
         raise Conflict("another memory of this user and category says exactly this already")
     write.changed(event, told, changed, before, meta)
     return Outcome("updated", changed)
-
-
-def _speaker(principal: Principal, verb: Verb) -> str:
-    return principal.speak_as(verb.agent)
-
-
-def _require_full(principal: Principal, verb: str) -> None:
-    if principal.trust is not Trust.FULL:
-        raise TrustTooLow(f"only a fully trusted key may {verb}", trust=principal.trust.value)

@@ -5,19 +5,21 @@ events.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ports import Clock, Embedder, Policies, Storage, UnitOfWork
+from memplane.application.queues import UserQueues
 from memplane.application.records import Answered, ChangeEntry, OperationalEvent, SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, IdempotencyMismatch, LimitExceeded, MemplaneError
 from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory import Memory, MemoryText, new_id
+from memplane.domain.memory import Memory, MemoryText, TrustState, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters
@@ -79,6 +81,19 @@ class Write:
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Told] = field(default_factory=list)
 
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """Work that is taken back alone, with what was noted of it, when it fails."""
+        noted: tuple[list[Any], ...] = (self._history, self._events, self._told)
+        counts = [len(each) for each in noted]
+        try:
+            async with self.uow.attempt():
+                yield
+        except BaseException:
+            for each, count in zip(noted, counts, strict=True):
+                del each[count:]
+            raise
+
     def changed(
         self,
         event: HistoryEvent,
@@ -101,7 +116,7 @@ class Write:
         )
         self._history.append(entry)
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
-        if change is not None:
+        if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Told(change, memory))
 
     def refused(self, memory: Memory) -> None:
@@ -178,6 +193,7 @@ class Gateway:
         self._policies = policies
         self._embedder = embedder
         self._clock = clock
+        self._queues = UserQueues()
 
     def begin(self, principal: Principal) -> tuple[Policy, datetime]:
         """The policy and the moment of a write, once the key is allowed to write.
@@ -241,7 +257,8 @@ class Gateway:
             return done
 
         try:
-            return await self._storage.write(principal.tenant, attempt)
+            async with self._queues.of(principal.tenant, users):
+                return await self._storage.write(principal.tenant, attempt)
         except MemplaneError:
             await self.replayed(principal, once)  # what was done before may be why it cannot be done now
             raise

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
+from memplane.application.beside import Placed
 from memplane.application.drawing import Drawn, Statement, draw, statements_of
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.records import ChangeEntry, OperationalEvent, SearchMaterial
@@ -88,14 +89,15 @@ class IngestTurns:
 
         async def work(write: Write) -> list[StoredTurn]:
             stored: list[StoredTurn | None] = [None] * len(clean)
+            placed = Placed()
             # threads in one order for every writer, so that two batches cannot wait for each other
             places = sorted(range(len(clean)), key=lambda i: (clean[i].user_id, clean[i].thread_id, i))
             for (user_id, thread_id), group in groupby(places, key=lambda i: (clean[i].user_id, clean[i].thread_id)):
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
                 for i, turn in zip(mine, await _append(write, user_id, thread_id, pairs), strict=True):
-                    drawn = await draw(write, turn.turn, facts[i], speaker) if turn.created and i in facts else ()
-                    stored[i] = replace(turn, drawn=drawn)
+                    stated = facts.get(i, ()) if turn.created else ()
+                    stored[i] = replace(turn, drawn=await draw(write, turn.turn, stated, speaker, placed))
                 await write.settle(user_id, thread_id)
             return [turn for turn in stored if turn is not None]
 

@@ -1,32 +1,27 @@
 """Where a new memory goes: beside what is known, into it, or in its place."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
-import numpy as np
-
+from memplane.application.beside import Placed, evidence, is_rejected, neighbours, retire, supersede
 from memplane.application.gateway import Write
-from memplane.application.records import Edge, Held, SearchMaterial
+from memplane.application.records import Edge, SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
-from memplane.domain.errors import Conflict, ValueRejected
+from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
-from memplane.domain.lifecycle import PURGE_AFTER, check_transition
-from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State, TrustState
-from memplane.domain.merging import value_hash
-from memplane.domain.reconciling import Action, Decision, Neighbour, compared, decide, said_at
-from memplane.domain.scope import Filters, Scope, read_scope
-from memplane.domain.tombstones import said_keys
+from memplane.domain.memory import Memory, State, TrustState, weight
+from memplane.domain.merging import joined, value_hash
+from memplane.domain.reconciling import Action, Decision, Neighbour, decide, said_at, same_store
+from memplane.domain.scope import read_scope
+from memplane.domain.text import terms
 
-NEIGHBOURS = 10
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
-CORRECTED = "corrected"
-RESTORED = "restored"
-_NEVER_SO = (CORRECTED, RESTORED)
 _TRIES = 3
+_MAX_SOURCES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +49,28 @@ class Fresh:
     memory: Memory
     material: SearchMaterial
     agent: str
-    before: Sequence[tuple[Memory, SearchMaterial]] = ()
+    placed: Placed = field(default_factory=Placed)
 
 
 async def place(write: Write, fresh: Fresh) -> Outcome:
     """Store a new memory as the rules of merging want it; the caller settles the write.
 
     Raises:
-        Conflict: its external id is taken by a record of another category.
+        Conflict: its external id is taken by a record of another category or store.
     """
     memory = fresh.memory
-    held = await write.uow.tombstones.held(memory.user_id, memory.category, said_keys(memory.text))
-    if held is Held.THESE:
+    if await is_rejected(write, memory):
         return _refused(write, memory)
     for _ in range(_TRIES):
         there = await write.uow.memories.find_duplicate(memory)
-        if there is not None and there.expires_at is not None and there.expires_at <= write.now:
+        if there is not None and _is_over(there, memory, write.now):
             await retire(write, there)
+            fresh.placed.forget([there.id])
         elif there is not None:
-            return await _mentioned(write, there, fresh)
+            return await _promoted(write, there, fresh) or await _mentioned(write, there, fresh)
         elif past := await write.uow.memories.find_past(memory):
             return await _told_before(write, past, fresh)
-        decision = await _decided(write, fresh, rejected=held is Held.OTHERS)
-        if decision.action is Action.REFUSE:
-            return _refused(write, memory)
+        decision = await _decided(write, fresh)
         if decision.action in {Action.MERGE, Action.UPDATE}:
             return await _merged(write, fresh, decision)
         stored = await _stored(write, fresh, decision)
@@ -86,56 +79,17 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
     raise Conflict("the same memory is being changed at this moment; try again")
 
 
-async def _decided(write: Write, fresh: Fresh, *, rejected: bool) -> Decision:
-    memory, embedding = fresh.memory, fresh.material.embedding
-    if embedding is None:
-        return Decision(Action.CREATE)
-    found = [
-        (other, float(np.dot(material.embedding, embedding)))
-        for other, material in fresh.before
-        if material.embedding is not None and _comparable(other, memory)
-    ]
-    known = {other.id for other, _ in found}
-    near = await write.uow.memories.nearest(_beside(write, memory), fresh.material, NEIGHBOURS)
-    if rejected:  # what a person rejected is not said again in other words
-        gone = _beside(write, memory, (State.SOFT_DELETED,), (TrustState.REJECTED,))
-        near += await write.uow.memories.nearest(gone, fresh.material, NEIGHBOURS)
-    found += [(other, similarity) for other, similarity in near if other.id not in known]
-    bands = write.policy.merging.bands_for(write.model)
-    nearest_first = sorted(found, key=lambda pair: -pair[1])
-    neighbours = await asyncio.to_thread(compared, memory, nearest_first, bands)
-    return decide(memory, neighbours, bands, write.now)
+def _is_over(there: Memory, new: Memory, now: datetime) -> bool:
+    """Whether a memory is no longer read while the new one, which says the same, would be."""
+    if there.expires_at is not None and there.expires_at <= now:
+        return True
+    ended = there.valid_until is not None and there.valid_until <= now
+    return ended and (new.valid_until is None or new.valid_until > now)
 
 
-def _comparable(other: Memory, memory: Memory) -> bool:
-    names = ("user_id", "category", "visibility", "min_trust")
-    return all(getattr(other, name) == getattr(memory, name) for name in names)
-
-
-def _beside(
-    write: Write,
-    memory: Memory,
-    states: tuple[State, ...] = (State.ACTIVE,),
-    trust_states: tuple[TrustState, ...] = RETRIEVABLE_TRUST,
-) -> Scope:
-    """The memories that a new one may be compared with: of the same person, category, store and readers."""
-    return Scope(
-        tenant=write.principal.tenant,
-        categories=(memory.category,),
-        visibilities=frozenset({memory.visibility}),
-        trust_levels=(memory.min_trust,),
-        users=None,
-        now=write.now,
-        turns=False,
-        states=states,
-        trust_states=trust_states,
-        filters=Filters(user_id=memory.user_id, type=memory.type),
-    )
-
-
-def rejected() -> ValueRejected:
-    """Why a memory is not stored."""
-    return ValueRejected("content: a person rejected or erased this value; it is not stored again", field="content")
+async def _decided(write: Write, fresh: Fresh) -> Decision:
+    beside = await neighbours(write, fresh.memory, fresh.material, fresh.placed)
+    return decide(fresh.memory, beside, write.policy.merging.bands_for(write.model), write.now)
 
 
 def _refused(write: Write, memory: Memory) -> Outcome:
@@ -143,12 +97,39 @@ def _refused(write: Write, memory: Memory) -> Outcome:
     return Outcome("refused", memory)
 
 
-async def _mentioned(write: Write, there: Memory, fresh: Fresh) -> Outcome:
-    if there.value_hash != fresh.memory.value_hash:
-        await _require_readable(write, there, fresh)
+async def _promoted(write: Write, there: Memory, fresh: Fresh) -> Outcome | None:
+    """Believe what was disputed, when somebody says it who outweighs what it disputes."""
+    if there.trust_state is not TrustState.DISPUTED or not same_store(there, fresh.memory):
+        return None
     again = _counted(write, there, fresh.memory)
+    decision = await _decided(write, replace(fresh, memory=replace(again, recorded_at=write.now)))
+    if decision.action not in {Action.SUPERSEDE, Action.CREATE}:
+        return None
+    sure = replace(again, trust_state=TrustState.CANDIDATE)
+    await write.uow.memories.replace(sure, None)
+    gone = tuple(target.memory.id for target in decision.targets)
+    for target in decision.targets:
+        await supersede(write, target.memory, sure, _why(target))
+    fresh.placed.forget(gone)
+    write.changed(HistoryEvent.CONFIRM, ChangeEvent.CREATED, sure, there, evidence(fresh.memory, was="disputed"))
+    return Outcome("superseded" if gone else "updated", sure, overruled=gone)
+
+
+async def _mentioned(write: Write, there: Memory, fresh: Fresh) -> Outcome:
+    """Count the memory into the one of its value or name, which takes what the new one says besides."""
+    new = fresh.memory
+    if not same_store(there, new) or (there.category, there.type) != (new.category, new.type):
+        raise Conflict("external_id: is taken; choose another", field="external_id")
+    if there.value_hash != new.value_hash:
+        await _require_readable(write, there, fresh)
+    again = _counted(write, there, new)
+    if there.value_hash == new.value_hash and weight(there) <= new.authority:
+        text = joined(there.text, new.text)
+        if text != again.text:
+            return await _rewritten(write, there, replace(again, text=text), fresh, {})
     await write.uow.memories.replace(again, None)
-    write.changed(HistoryEvent.MENTION, None, again, there, _evidence(fresh.memory, mention_count=again.mention_count))
+    fresh.placed.note(again, None)
+    write.changed(HistoryEvent.MENTION, None, again, there, evidence(new, mention_count=again.mention_count))
     return Outcome("duplicate", again)
 
 
@@ -172,49 +153,72 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
     (target,) = decision.targets
     there, new = target.memory, fresh.memory
     again = _counted(write, there, new)
-    meta = _evidence(new, similarity=round(target.similarity, 4), said=new.text.content)
+    meta: dict[str, object] = {"similarity": round(target.similarity, 4), "said": new.text.content}
     if decision.action is Action.UPDATE:
-        text = replace(new.text, tags=tuple(dict.fromkeys((*there.text.tags, *new.text.tags))))
-        changed = replace(again, text=text, value_hash=value_hash(text), pii=new.pii)
-        if await write.uow.memories.replace(changed, fresh.material):
-            await write.uow.graph.mention(changed, mentions(text.searchable()), write.now)
-            write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, meta)
-            return Outcome("updated", changed)
+        text = joined(there.text, new.text, newer=True)
+        return await _rewritten(write, there, replace(again, text=text), fresh, meta)
     await write.uow.memories.replace(again, None)
-    write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, again, there, meta)
+    fresh.placed.note(again, None)
+    write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, again, there, evidence(new, **meta))
     return Outcome("merged", again)
 
 
+async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object]) -> Outcome:
+    """Give a memory the joined words; it is only counted when another one has exactly these."""
+    kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
+    changed = replace(again, value_hash=value_hash(again.text), pii=kinds)
+    words = await asyncio.to_thread(terms, changed.text.searchable())
+    material = SearchMaterial(words, fresh.material.embedding)
+    told = evidence(fresh.memory, **meta)
+    if not await write.uow.memories.replace(changed, material):
+        same = replace(again, text=there.text)
+        await write.uow.memories.replace(same, None)
+        write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told)
+        return Outcome("merged", same)
+    await _mention(write, changed)
+    fresh.placed.note(changed, material)
+    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told)
+    return Outcome("updated", changed)
+
+
+async def _mention(write: Write, memory: Memory) -> None:
+    found = await asyncio.to_thread(mentions, memory.text.searchable())
+    await write.uow.graph.mention(memory, found, write.now)
+
+
 def _counted(write: Write, there: Memory, new: Memory) -> Memory:
-    sources = tuple(dict.fromkeys((*there.source_ids, *new.source_ids)))[-100:]
-    counted = replace(there, mention_count=there.mention_count + 1, source_ids=sources)
-    return replace(counted, updated_at=write.now, version=there.version + 1)
+    """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
+    counted = replace(
+        there,
+        mention_count=there.mention_count + 1,
+        source_ids=tuple(dict.fromkeys((*there.source_ids, *new.source_ids)))[:_MAX_SOURCES],
+        updated_at=write.now,
+        version=there.version + 1,
+    )
+    if new.authority < there.authority:
+        return counted
+    return replace(
+        counted,
+        authority=max(there.authority, new.authority),
+        importance=max(there.importance, new.importance),
+        pinned=there.pinned or new.pinned,
+        attributes={**new.attributes, **there.attributes},
+        expires_at=_later(there.expires_at, new.expires_at),
+        valid_until=_later(there.valid_until, new.valid_until),
+    )
 
 
-def _evidence(memory: Memory, **more: object) -> dict[str, object]:
-    sources = {"evidence": [str(source) for source in memory.source_ids]} if memory.source_ids else {}
-    return {"source": memory.source.value, **sources, **more}
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two ends; none is later than any."""
+    return None if one is None or other is None else max(one, other)
 
 
 async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | None:
     """Insert the memory, with what it does to others; ``None`` when another one of its value or name came first."""
-    memory, targets = fresh.memory, decision.targets
-    first = targets[0].memory if targets else None
-    match decision.action:
-        case Action.DISPUTE:
-            memory = replace(memory, trust_state=TrustState.DISPUTED)
-        case Action.OUTDATED if first is not None:
-            until = memory.valid_until or first.valid_from or said_at(first)
-            memory = replace(
-                memory, state=State.SUPERSEDED, superseded_by=first.id, superseded_at=write.now, valid_until=until
-            )
-        case Action.SUPERSEDE:
-            memory = replace(memory, valid_from=memory.valid_from or said_at(memory))
-        case _:
-            pass
+    memory, targets = _as_decided(write, fresh.memory, decision), decision.targets
     if not await write.uow.memories.add(memory, fresh.material):
         return None
-    await write.uow.graph.mention(memory, mentions(memory.text.searchable()), write.now)
+    await _mention(write, memory)
     edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED
@@ -222,6 +226,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | N
         case Action.SUPERSEDE:
             for target in targets:
                 await supersede(write, target.memory, memory, _why(target))
+            fresh.placed.forget([target.memory.id for target in targets])
             edges += [Edge(memory.id, n.memory.id, _strength(n), SUPERSEDES) for n in targets]
             outcome = "superseded"
         case Action.DISPUTE:
@@ -232,10 +237,27 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | N
         case _:
             pass
     await write.uow.graph.link(edges, write.now)
+    fresh.placed.note(memory, fresh.material)
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
-    write.changed(event, change, memory, None, _evidence(memory, **about))
+    write.changed(event, change, memory, None, evidence(memory, **about))
     return Outcome(outcome, memory, overruled=tuple(n.memory.id for n in targets))
+
+
+def _as_decided(write: Write, memory: Memory, decision: Decision) -> Memory:
+    first = decision.targets[0].memory if decision.targets else None
+    match decision.action:
+        case Action.DISPUTE:
+            return replace(memory, trust_state=TrustState.DISPUTED)
+        case Action.OUTDATED if first is not None:
+            until = memory.valid_until or first.valid_from or said_at(first)
+            return replace(
+                memory, state=State.SUPERSEDED, superseded_by=first.id, superseded_at=write.now, valid_until=until
+            )
+        case Action.SUPERSEDE:
+            return replace(memory, valid_from=memory.valid_from or said_at(memory))
+        case _:
+            return memory
 
 
 def _strength(neighbour: Neighbour) -> float:
@@ -244,46 +266,3 @@ def _strength(neighbour: Neighbour) -> float:
 
 def _why(neighbour: Neighbour) -> dict[str, object]:
     return {"verdict": neighbour.verdict.value, "similarity": round(neighbour.similarity, 4)}
-
-
-async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str, object]) -> Memory:
-    """Let a memory be a thing of the past: it is no longer believed, and no longer true since the new one was said."""
-    check_transition(old.state, State.SUPERSEDED)
-    said = write.now if new is None else new.valid_from or said_at(new)
-    start = old.valid_from or said_at(old)
-    never = why.get("verdict") in _NEVER_SO
-    if never:
-        said = start
-    gone = replace(
-        old,
-        valid_from=start if never else old.valid_from,
-        state=State.SUPERSEDED,
-        superseded_by=None if new is None else new.id,
-        superseded_at=write.now,
-        valid_until=min(filter(None, (old.valid_until, max(said, start)))),
-        updated_at=write.now,
-        version=old.version + 1,
-    )
-    await write.uow.memories.replace(gone, None)
-    event = HistoryEvent.RETRACT if new is None else HistoryEvent.SUPERSEDE
-    by = {} if new is None else {"superseded_by": str(new.id), "said": new.text.content}
-    write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by | ({} if new is None else _evidence(new)))
-    return gone
-
-
-async def retire(write: Write, expired: Memory) -> None:
-    """Take an expired memory out of the way of one that says the same anew."""
-    gone = deleted(write, expired)
-    await write.uow.memories.replace(gone, None)
-    write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, expired)
-
-
-def deleted(write: Write, memory: Memory) -> Memory:
-    """A memory that is out of every read, and can be restored until its purge."""
-    return replace(
-        memory,
-        state=State.SOFT_DELETED,
-        purge_at=write.now + PURGE_AFTER,
-        updated_at=write.now,
-        version=memory.version + 1,
-    )

@@ -15,7 +15,6 @@ from memplane.application.records import (
     Edge,
     Entity,
     EntityQuery,
-    Held,
     OperationalEvent,
     Proposal,
     Query,
@@ -28,7 +27,7 @@ from memplane.domain.capabilities import Capabilities
 from memplane.domain.delta import Change
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, Turn
+from memplane.domain.memory import Memory, MemoryText, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.scope import Scope
 
@@ -162,6 +161,10 @@ class MemoryStore(Protocol):
         """
         ...
 
+    async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
+        """What a user's rejected memories of a category say, the newest first."""
+        ...
+
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
         """Store every field of a locked memory; new search material if its text changed.
 
@@ -216,8 +219,8 @@ class ThreadStore(Protocol):
 class Tombstones(Protocol):
     """Values that a person rejected or erased, within a transaction."""
 
-    async def held(self, user_id: str, category: str, keys: Collection[str]) -> "Held":
-        """Whether one of the values is buried, and whether any value is."""
+    async def held(self, user_id: str, category: str) -> frozenset[str]:
+        """Keys of the values that are buried."""
         ...
 
     async def bury(self, user_id: str, category: str, keys: Collection[str], burial: "Burial") -> None:
@@ -244,8 +247,8 @@ class Graph(Protocol):
         """Give an entity another name; False when another entity of the user has it."""
         ...
 
-    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> None:
-        """Put an entity into another, its name and key among the other's aliases."""
+    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> bool:
+        """Put an entity into another, its name and key among the other's aliases; False when one is not there."""
         ...
 
 
@@ -315,6 +318,10 @@ class UnitOfWork(Protocol):
     graph: Graph
     answers: Answers
     consents: Consents
+
+    def attempt(self) -> AbstractAsyncContextManager[object]:
+        """Work within the transaction that is taken back alone when it fails."""
+        ...
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:
         """Let no other transaction write these users' memories until this one ends; to be called first."""

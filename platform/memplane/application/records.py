@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from uuid import UUID
 
 import numpy as np
@@ -90,14 +89,6 @@ class Access:
     tenant: str
     ids: tuple[UUID, ...]
     event: OperationalEvent
-
-
-class Held(Enum):
-    """What is buried in a category of a user."""
-
-    NOTHING = "nothing"
-    OTHERS = "others"
-    THESE = "these"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
 """Create, change and delete memories."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from memplane.application.beside import deleted, overrule, refuse_rejected, rejected
 from memplane.application.gateway import Gateway, Once, Write, clean_id
-from memplane.application.placing import Fresh, Outcome, deleted, place, rejected
-from memplane.application.records import Held
+from memplane.application.placing import Fresh, Outcome, place
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
 from memplane.domain import pii
 from memplane.domain.attributes import checked
@@ -37,7 +38,6 @@ from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
 from memplane.domain.scope import trust_levels
 from memplane.domain.screening import screened, screened_values
-from memplane.domain.tombstones import said_keys
 from memplane.domain.writing import constrain, numbered
 
 _MISSING = "no such memory"
@@ -71,6 +71,8 @@ class NewMemory:
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
+ANYONES = frozenset({"importance", "pinned"})
+"""Fields that do not change what a memory says, when, or to whom: who may write the category may change them."""
 TEXT_FIELDS = frozenset({"content", "title", "narrative", "facts", "steps", "tags", "related_files", "lang"})
 RECORD_FIELDS = frozenset(
     {"category", "importance", "pinned", "confidence", "event_time", "valid_from", "valid_until", "expires_at"}
@@ -97,7 +99,7 @@ class Remember:
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
-        memory = prepare(principal, policy, new, now, speaker)
+        memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker)
         fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
 
         async def work(write: Write) -> Outcome:
@@ -163,23 +165,31 @@ class Remember:
         Raises:
             VersionConflict: it is not.
         """
-        changed = _changed(before, changes, policy, now)
-        if changed.text != before.text:
-            require_weight(principal, before)
-        material = await self._gateway.material_of(changed.text) if changed.text != before.text else None
+        changed = await asyncio.to_thread(_changed, before, changes, policy, now)
+        changed = replace(changed, authority=max(before.authority, AUTHORITY[principal.trust]))
+        said = (changed.text, changed.category, changed.attributes) != (before.text, before.category, before.attributes)
+        material = await self._gateway.material_of(changed.text) if said else None
 
         async def work(write: Write) -> Outcome:
             current = await locked(write, speaker, before.id, before.version)
+            if set(changes) - ANYONES:
+                require_weight(principal, current)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
+            overruled: tuple[UUID, ...] = ()
             if material is not None:
-                await _refuse_rejected(write, changed)
+                await refuse_rejected(write, changed)
+                overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
             if not await write.uow.memories.replace(changed, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             if material is not None:
-                await write.uow.graph.mention(changed, mentions(changed.text.searchable()), now)
-            write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, {"fields": sorted(changes)})
-            return Outcome("updated", changed, await write.settle(changed.user_id, changed.thread_id))
+                found_in = await asyncio.to_thread(mentions, changed.text.searchable())
+                await write.uow.graph.mention(changed, found_in, now)
+            was = {name: _plain(_value(current, name)) for name in changes if name != "content"}
+            meta = {"fields": sorted(changes), "was": was}
+            write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, meta)
+            rev = await write.settle(changed.user_id, changed.thread_id)
+            return Outcome("updated", changed, rev, overruled)
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -217,7 +227,7 @@ def prepare(
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
     rules = policy.category(new.category).pii
-    text = constrain(screened(new.text, rules), new.type, policy.writing)
+    text = screened(constrain(new.text, new.type, policy.writing), rules)
     return Memory(
         id=new_id(),
         user_id=user_id,
@@ -250,12 +260,6 @@ def prepare(
     )
 
 
-async def _refuse_rejected(write: Write, memory: Memory) -> None:
-    keys = said_keys(memory.text)
-    if await write.uow.tombstones.held(memory.user_id, memory.category, keys) is Held.THESE:
-        raise rejected()
-
-
 def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now: datetime) -> Memory:
     words = {name: value for name, value in changes.items() if name in TEXT_FIELDS}
     record = {name: value for name, value in changes.items() if name in RECORD_FIELDS}
@@ -273,10 +277,22 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
             words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
-        text = constrain(screened(merged, rules), before.type, policy.writing)
+        text = screened(constrain(merged, before.type, policy.writing), rules)
     changed = replace(before, text=text, value_hash=value_hash(text), pii=pii.kinds(text.searchable()), **record)  # type: ignore[arg-type]  # as above
     return replace(changed, updated_at=now, version=before.version + 1)
 
 
+def _value(memory: Memory, name: str) -> object:
+    return getattr(memory.text if name in TEXT_FIELDS else memory, name)
+
+
+def _plain(value: object) -> object:
+    """A field's value as JSON has it."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _same(before: Memory, after: Memory) -> bool:
-    return replace(after, updated_at=before.updated_at, version=before.version) == before
+    unchanged = {"updated_at": before.updated_at, "version": before.version, "authority": before.authority}
+    return replace(after, **unchanged) == before  # type: ignore[arg-type]  # each of its own type

@@ -74,3 +74,13 @@ def require_weight(principal: Principal, memory: Memory) -> None:
     """
     if principal.trust is not Trust.FULL and AUTHORITY[principal.trust] < weight(memory):
         raise TrustTooLow("this key is trusted less than whoever stands behind the memory")
+
+
+def require_full(principal: Principal, deed: str) -> None:
+    """Some deeds are a person's own, or concern what the caller may not see.
+
+    Raises:
+        TrustTooLow: the key is not fully trusted.
+    """
+    if principal.trust is not Trust.FULL:
+        raise TrustTooLow(f"only a fully trusted key may {deed}", trust=principal.trust.value)

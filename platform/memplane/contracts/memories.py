@@ -233,9 +233,10 @@ class TurnBatchRequest(Request):
 
 
 class Extracted(Message):
-    """A memory drawn from a turn."""
+    """What was drawn from a turn."""
 
-    id: UUID
+    id: UUID | None
+    """Of the memory, or of the proposal that waits for consent; null when it was refused."""
     content: str
     category: str
     action: str

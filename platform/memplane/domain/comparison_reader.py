@@ -39,7 +39,11 @@ def _bases(low: str) -> tuple[str, ...]:
 
 def _without_accents(text: str) -> str:
     """`Krakow` for `Kraków`."""
-    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+    kept: list[str] = []
+    for sign in unicodedata.normalize("NFKD", text):
+        if not unicodedata.combining(sign) or (kept and kept[-1] >= "\u0530"):  # marks of other scripts are letters
+            kept.append(sign)
+    return "".join(kept)
 
 
 class _Reader(Marks):

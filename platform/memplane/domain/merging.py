@@ -1,8 +1,13 @@
 """When two memories are the same."""
 
 import hashlib
+from dataclasses import replace
 
 from memplane.domain.memory import MemoryText
+from memplane.domain.tombstones import skeleton
+
+MAX_NARRATIVE = 16_000
+MAX_ITEMS = 50
 
 
 def value_hash(text: MemoryText) -> str:
@@ -13,6 +18,41 @@ def value_hash(text: MemoryText) -> str:
     """
     parts = [text.title or "", *(text.facts or (text.content,)), *text.steps]
     return hashlib.sha256("\x1f".join(_key(part) for part in parts).encode()).hexdigest()
+
+
+def joined(old: MemoryText, new: MemoryText, *, newer: bool = False) -> MemoryText:
+    """Two texts that say the same as one, with nothing lost of what either says besides.
+
+    Args:
+        old: the text that is stored; it keeps its content and title unless told otherwise.
+        new: the text that came in.
+        newer: take the new one's content and title.
+    """
+    first, second = (new, old) if newer else (old, new)
+    said = {skeleton(part) for part in (first.content, *old.facts, *new.facts)}
+    extra = [] if newer or skeleton(second.content) in said else [second.content]
+    parts = dict.fromkeys(part for part in (old.narrative, new.narrative, *extra) if part)
+    narrative = "\n".join(parts) or None
+    if narrative is not None and len(narrative) > MAX_NARRATIVE:
+        narrative = old.narrative or new.narrative
+    return replace(
+        first,
+        title=first.title or second.title,
+        narrative=narrative,
+        facts=_union(old.facts, new.facts),
+        steps=first.steps or second.steps,
+        tags=_union(old.tags, new.tags),
+        related_files=_union(old.related_files, new.related_files),
+        lang=first.lang or second.lang,
+    )
+
+
+def _union(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The items of both, each once, as many as a memory may have."""
+    by_key: dict[str, str] = {}
+    for item in (*one, *other):
+        by_key.setdefault(skeleton(item) or item, item)
+    return tuple(by_key.values())[:MAX_ITEMS]
 
 
 def _key(part: str) -> str:

@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, TrustState, weight
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, weight
 from memplane.domain.tombstones import skeleton
+from memplane.domain.writing import sentences
 
 COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
 """Types whose texts state facts; others are only ever exact duplicates."""
 OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
 MAX_LINKS = 5
+_MAX_PARTS = 50
+_CLOCKS = timedelta(minutes=5)
+"""How far two clocks may be apart before a time is one that is to come."""
 _statement = lru_cache(maxsize=4096)(Statement.of)
 """A text is compared again with each new one that comes near."""
 
@@ -27,7 +31,6 @@ class Action(StrEnum):
     SUPERSEDE = "supersede"
     DISPUTE = "dispute"
     OUTDATED = "outdated"
-    REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +76,27 @@ def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Ban
 def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: datetime) -> Decision:
     """What to do with a new memory.
 
-    A value that a person rejected stays refused in other words. One that says the same is merged, or takes the older
-    text's place when it is newer and of no less authority. What overrules an older fact supersedes it, unless the older
-    one has more authority: then the new one is disputed. What is older than the fact that it would overrule comes too
-    late, and what is no longer true overrules nothing.
+    One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
+    authority. What overrules an older fact supersedes it, whatever its store, unless the older one has more authority:
+    then the new one is disputed. What is older than the fact that it would overrule comes too late, and what is true no
+    longer, or not yet, overrules nothing.
     """
-    if any(n.verdict is Verdict.SAME and n.memory.trust_state is TrustState.REJECTED for n in neighbours):
-        return Decision(Action.REFUSE)
-    living = [n for n in neighbours if n.memory.trust_state is not TrustState.REJECTED]
-    same = [n for n in living if n.verdict is Verdict.SAME]
-    for best in same:
+    for best in (n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)):
         action = _joined(new, best, bands)
         if action is not None:
             return Decision(action, (best,))
-    related = (n for n in living if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
+    related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
     links = tuple(related)[:MAX_LINKS]
-    over = tuple(n for n in living if n.verdict in OVERRULES)
-    if not over or (new.valid_until is not None and new.valid_until <= now):
+    over = tuple(n for n in neighbours if n.verdict in OVERRULES)
+    ended = new.valid_until is not None and new.valid_until <= now
+    to_come = new.valid_from is not None and new.valid_from > now + _CLOCKS
+    if not over or ended or to_come:
         return Decision(Action.CREATE, links=links)
+    if any(weight(n.memory) > new.authority for n in over):
+        return Decision(Action.DISPUTE, over, links)
     later = tuple(n for n in over if said_at(n.memory) > said_at(new))
     if later:
         return Decision(Action.OUTDATED, later, links)
-    if any(weight(n.memory) > new.authority for n in over):
-        return Decision(Action.DISPUTE, over, links)
     return Decision(Action.SUPERSEDE, over, links)
 
 
@@ -120,5 +121,21 @@ def _beyond(text: MemoryText, other: MemoryText) -> bool:
 
 def said_at(memory: Memory) -> datetime:
     """When it was said: the time of the turn that it was drawn from, else of its storing."""
-    drawn = memory.source in {Source.EXTRACTION, Source.MIGRATION}
-    return (memory.valid_from if drawn else None) or memory.recorded_at
+    if memory.source not in {Source.EXTRACTION, Source.MIGRATION} or memory.valid_from is None:
+        return memory.recorded_at
+    return min(memory.valid_from, memory.recorded_at)  # nobody says a thing before it is told, whatever a payload has
+
+
+def same_store(one: Memory, other: Memory) -> bool:
+    """Whether the same readers see two memories."""
+    return (one.visibility, one.min_trust) == (other.visibility, other.min_trust)
+
+
+def says_again(text: MemoryText, gone: Sequence[MemoryText], bands: Bands) -> bool:
+    """Whether a text says in its content, a fact or the rest what one of others says; words alone decide."""
+    parts = [text.content, *text.facts, *sentences(text.narrative or "")]
+    said = [_statement(part) for part in parts[:_MAX_PARTS] if part]
+    facts = (other for other in gone if not other.steps)  # in other words steps may be other steps
+    values = [_statement(part) for other in facts for part in (other.content, *other.facts)]
+    told = [value for value in values if value.keys]  # of what has no words, words can decide nothing
+    return any(compare(value, part, 1.0, bands) is Verdict.SAME for part in said for value in told)

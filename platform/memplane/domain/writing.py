@@ -12,6 +12,8 @@ from memplane.domain.text import normalise
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$", re.IGNORECASE
 )
+_LONGEST = 16
+"""More than any abbreviation with what closes after it: a longer look back would make long texts slow."""
 _BOUNDARY = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+|\n+")
 _FIRST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s*")
@@ -22,10 +24,10 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
-        piece = text[start : boundary.start()]
-        if "\n" not in boundary.group() and _ABBREVIATION.search(piece.rstrip("\"'”’)] ")):
+        before = text[max(start, boundary.start() - _LONGEST) : boundary.start()]
+        if "\n" not in boundary.group() and _ABBREVIATION.search(before.rstrip("\"'”’)] ")):
             continue
-        found.append((piece + boundary.group()).strip())
+        found.append(text[start : boundary.end()].strip())
         start = boundary.end()
     found.append(text[start:].strip())
     return [sentence for sentence in found if sentence]

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
-from memplane.application.records import Answered, Burial, Edge, Held, Proposal
+from memplane.application.records import Answered, Burial, Edge, Proposal
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory, new_id
 
@@ -27,17 +27,18 @@ class SqlTombstones:
         self._tenant = tenant
         self._insert = insert
 
-    async def held(self, user_id: str, category: str, keys: Collection[str]) -> Held:
-        """Whether one of the values is buried, and whether any value is."""
-        values = {"tenant_id": self._tenant, "scope": user_id, "category": category, "keys": sorted(keys)}
-        found = (await self._connection.execute(prepared.BURIED, values)).scalar_one_or_none()
-        return Held.NOTHING if found is None else Held.THESE if found else Held.OTHERS
+    async def held(self, user_id: str, category: str) -> frozenset[str]:
+        """Keys of the values that are buried."""
+        values = {"tenant_id": self._tenant, "scope": user_id, "category": category}
+        return frozenset((await self._connection.execute(prepared.BURIED, values)).scalars())
 
     async def bury(self, user_id: str, category: str, keys: Collection[str], burial: Burial) -> None:
         """Bury values; one that is buried already stays as it is."""
         why = {"reason": burial.reason, "actor": burial.actor, "ts": burial.ts}
         where = {"tenant_id": self._tenant, "scope": user_id, "category": category}
         values = [{**where, **why, "id": new_id(), "value_hash": key} for key in sorted(keys)]
+        if not values:
+            return
         await self._connection.execute(self._insert(tables.tombstones).values(values).on_conflict_do_nothing())
 
 
@@ -107,9 +108,12 @@ class SqlGraph:
         await self._connection.execute(self._insert(tables.entity_aliases).values([values]).on_conflict_do_nothing())
         return True
 
-    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> None:
-        """Put an entity into another, its name and key among the other's aliases."""
+    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> bool:
+        """Put an entity into another, its name and key among the other's aliases; False when one is not there."""
         e, a, j = tables.entities.c, tables.entity_aliases.c, tables.memory_entities.c
+        both = sa.select(e.id).where(e.tenant_id == self._tenant, e.id.in_([gone, kept])).order_by(e.id)
+        if len((await self._connection.execute(both.with_for_update())).all()) < 2:
+            return False
         mine = (j.tenant_id == self._tenant, j.entity_id == gone)
         moved = sa.select(j.tenant_id, j.memory_id, sa.literal(kept, sa.Uuid())).where(*mine)
         junction = self._insert(tables.memory_entities)
@@ -124,6 +128,7 @@ class SqlGraph:
         ]
         await self._connection.execute(self._insert(tables.entity_aliases).values(values).on_conflict_do_nothing())
         await self._connection.execute(sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id == gone))
+        return True
 
     async def _entities(self, user_id: str, wanted: Mapping[tuple[str, str], Mention], now: datetime) -> list[UUID]:
         """Ids of a user's entities, made where they are new; an alias leads to the entity that has it."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.rows import MEMORY_COLUMNS
-from memplane.domain.memory import State
+from memplane.domain.memory import State, TrustState
 
 Insert = Callable[[sa.Table], Any]
 """The database's own ``insert``, which knows ``ON CONFLICT``."""
@@ -46,9 +46,16 @@ PAST_OF_NAME = (
     .order_by(_M.id.desc())
     .limit(1)
 )
-BURIED = sa.select(sa.func.max(sa.case((_B.value_hash.in_(sa.bindparam("keys", expanding=True)), 1), else_=0))).where(
-    _is(_B.tenant_id), _is(_B.scope), _is(_B.category)
-)
+BURIED = sa.select(_B.value_hash).where(_is(_B.tenant_id), _is(_B.scope), _is(_B.category))
+REJECTED = (
+    sa.select(*MEMORY)
+    .where(
+        _is(_M.tenant_id), _is(_M.user_id), _is(_M.category), _state(State.SOFT_DELETED),
+        _M.trust_state == sa.literal_column(f"'{TrustState.REJECTED}'"),
+    )
+    .order_by(_M.id.desc())
+    .limit(sa.bindparam("most", type_=sa.Integer))
+)  # fmt: skip
 RECENT = (
     sa.select(_T.thread_id, _T.updated_at)
     .where(_is(_T.tenant_id), _is(_T.user_id), _T.updated_at > sa.bindparam("since"))

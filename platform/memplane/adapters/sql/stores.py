@@ -34,7 +34,7 @@ from memplane.application.records import (
     TurnPlace,
 )
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, Turn, new_id
+from memplane.domain.memory import Memory, MemoryText, Turn, new_id
 from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
 
@@ -124,6 +124,12 @@ class SqlMemories:
         if locked:
             statement = statement.with_for_update()
         return [memory_of(dict(row)) for row in (await self._connection.execute(statement)).mappings()]
+
+    async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
+        """What a user's rejected memories of a category say, the newest first."""
+        values = {"tenant_id": self._tenant, "user_id": user_id, "category": category, "most": limit}
+        rows = (await self._connection.execute(prepared.REJECTED, values)).mappings()
+        return [memory_of(dict(row)).text for row in rows]
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
         """Store every field of a locked memory; False when another active memory holds the same value already."""

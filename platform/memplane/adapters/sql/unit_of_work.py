@@ -1,6 +1,7 @@
 """One write transaction of one tenant."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,6 +47,10 @@ class SqlUnitOfWork:
         self.graph: Graph = SqlGraph(connection, tenant, insert)
         self.answers: Answers = SqlAnswers(connection, tenant, insert)
         self.consents: Consents = SqlConsents(connection, tenant)
+
+    def attempt(self) -> AbstractAsyncContextManager[object]:
+        """Work within the transaction that is taken back alone when it fails."""
+        return self._connection.begin_nested()
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:
         """Let no other transaction write these users' memories until this one ends; in the order of their names."""

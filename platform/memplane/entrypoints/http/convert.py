@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from memplane.application.feedback import Correction
+from memplane.application.correcting import Correction
 from memplane.application.ingest import NewTurn, StoredTurn
 from memplane.application.placing import Outcome
 from memplane.application.recall import Question, Recalled

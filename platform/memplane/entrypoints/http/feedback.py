@@ -75,7 +75,7 @@ async def correct(
 ) -> WriteOutcome:
     """Replace a memory that is wrong; the old one stays in the history as superseded."""
     right = convert.correction_of(request)
-    return await _said(lambda verb: app.feedback.correct(caller, verb, right), memory_id, request, if_match, again)
+    return await _said(lambda verb: app.correct(caller, verb, right), memory_id, request, if_match, again)
 
 
 @router.post("/retract", responses=_PROBLEMS, summary="It is no longer so")

@@ -49,7 +49,8 @@ async def repeats(request: Request, idempotency_key: Key = None) -> Repeats:
     """The request's idempotency key."""
     if idempotency_key is None:
         return Repeats(None, "")
-    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + _plain(await request.body())
+    about = (request.method, request.url.path, request.url.query, request.headers.get("if-match", ""))
+    said = "\n".join(about).encode() + b"\n" + _plain(await request.body())
     return Repeats(idempotency_key, hashlib.sha256(said).hexdigest())
 
 

@@ -7,8 +7,9 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Header, Query, Response
 from pydantic import BaseModel
 
+from memplane.application.beside import rejected
 from memplane.application.ingest import StoredTurn
-from memplane.application.placing import Outcome, rejected
+from memplane.application.placing import Outcome
 from memplane.contracts.base import Category, Name, Problem
 from memplane.contracts.memories import (
     HistoryList,

@@ -1,0 +1,203 @@
+"""What stands beside a memory: its neighbours, what it overrules, and values that a person rejected."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memplane.application.gateway import Write
+from memplane.application.records import SearchMaterial
+from memplane.application.targets import require_weight
+from memplane.domain.comparison import Verdict
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import Conflict, ValueRejected
+from memplane.domain.history import HistoryEvent
+from memplane.domain.lifecycle import PURGE_AFTER, check_transition
+from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State
+from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at, same_store, says_again
+from memplane.domain.scope import Filters, Scope, trust_levels
+from memplane.domain.tombstones import said_keys
+
+NEIGHBOURS = 10
+CORRECTED = "corrected"
+RESTORED = "restored"
+_NEVER_SO = (CORRECTED, RESTORED)
+_MAX_REJECTED = 200
+
+
+@dataclass(slots=True)
+class Placed:
+    """Memories that were placed earlier in the same transaction, which a search may not see yet."""
+
+    _memories: dict[UUID, Memory] = field(default_factory=dict)
+    _vectors: dict[UUID, NDArray[np.float32]] = field(default_factory=dict)
+
+    def note(self, memory: Memory, material: SearchMaterial | None) -> None:
+        """Remember a memory as it is now; one that is no longer believed is forgotten."""
+        if memory.state is not State.ACTIVE or memory.trust_state not in RETRIEVABLE_TRUST:
+            self.forget([memory.id])
+        elif material is not None and material.embedding is not None:
+            self._memories[memory.id] = memory
+            self._vectors[memory.id] = material.embedding
+        elif memory.id in self._memories:
+            self._memories[memory.id] = memory
+
+    def forget(self, ids: Sequence[UUID]) -> None:
+        """These are no longer there."""
+        for memory_id in ids:
+            self._memories.pop(memory_id, None)
+            self._vectors.pop(memory_id, None)
+
+    def near(self, memory: Memory, vector: NDArray[np.float32]) -> list[tuple[Memory, float]]:
+        """The nearest of the same user, category and type, with their cosine."""
+        if not self._vectors:
+            return []
+        cosines = np.stack(list(self._vectors.values())) @ vector
+        found = [
+            (other, float(cosine))
+            for other, cosine in zip(self._memories.values(), cosines, strict=True)
+            if (other.user_id, other.category, other.type) == (memory.user_id, memory.category, memory.type)
+        ]
+        return sorted(found, key=lambda pair: -pair[1])[:NEIGHBOURS]
+
+
+async def neighbours(write: Write, memory: Memory, material: SearchMaterial, placed: Placed) -> list[Neighbour]:
+    """What a memory is to those of the same user and category that its writer sees; most similar first."""
+    if material.embedding is None:
+        return []
+    found = placed.near(memory, material.embedding)
+    known = {other.id for other, _ in found} | {memory.id}
+    near = await write.uow.memories.nearest(_beside(write, memory), material, NEIGHBOURS)
+    found += [(other, similarity) for other, similarity in near if other.id not in known]
+    bands = write.policy.merging.bands_for(write.model)
+    return await asyncio.to_thread(compared, memory, sorted(found, key=lambda pair: -pair[1]), bands)
+
+
+def _beside(write: Write, memory: Memory) -> Scope:
+    principal, policy = write.principal, write.policy
+    return Scope(
+        tenant=principal.tenant,
+        categories=(memory.category,),
+        visibilities=policy.trust[principal.trust].sees | {memory.visibility},
+        trust_levels=trust_levels(principal.trust),
+        users=None,
+        now=write.now,
+        turns=False,
+        filters=Filters(user_id=memory.user_id, type=memory.type),
+    )
+
+
+async def is_rejected(write: Write, memory: Memory) -> bool:
+    """Whether a memory says, in whatever words or field, what a person rejected or erased."""
+    buried = await write.uow.tombstones.held(memory.user_id, memory.category)
+    if not buried:
+        return False
+    if not buried.isdisjoint(await asyncio.to_thread(said_keys, memory.text, memory.attributes)):
+        return True
+    gone = await write.uow.memories.rejected(memory.user_id, memory.category, _MAX_REJECTED)
+    bands = write.policy.merging.bands_for(write.model)
+    return bool(gone) and await asyncio.to_thread(says_again, memory.text, gone, bands)
+
+
+async def refuse_rejected(write: Write, memory: Memory) -> None:
+    """Stop here when a memory says what a person rejected.
+
+    Raises:
+        ValueRejected: it does.
+    """
+    if await is_rejected(write, memory):
+        raise rejected()
+
+
+def rejected() -> ValueRejected:
+    """Why a memory is not stored."""
+    return ValueRejected("content: a person rejected or erased this value; it is not stored again", field="content")
+
+
+async def overrule(
+    write: Write,
+    memory: Memory,
+    material: SearchMaterial,
+    why: dict[str, object],
+    others: Sequence[Memory] = (),
+    *,
+    forgiving: bool = False,
+) -> tuple[UUID, ...]:
+    """Let whatever contradicts a memory be a thing of the past, for somebody has decided; what it was.
+
+    Args:
+        write: the write under way.
+        memory: what holds from now on.
+        material: its search material.
+        why: for the history.
+        others: memories that it overrules besides.
+        forgiving: another memory may say the same.
+
+    Raises:
+        TrustTooLow: a more trusted writer stands behind one of them.
+        Conflict: another memory says the same already.
+    """
+    beside = await neighbours(write, memory, material, Placed())
+    same = [n.memory for n in beside if n.verdict is Verdict.SAME and same_store(n.memory, memory)]
+    if same and not forgiving:
+        raise Conflict("another memory of this user and category says this already", memory_id=str(same[0].id))
+    rivals = {each.id: each for each in (*others, *(n.memory for n in beside if n.verdict in OVERRULES))}
+    for rival in rivals.values():
+        require_weight(write.principal, rival)
+        await supersede(write, rival, memory, why)
+    return tuple(rivals)
+
+
+async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str, object]) -> Memory:
+    """Let a memory be a thing of the past: it is no longer believed, and no longer true since the new one was said."""
+    check_transition(old.state, State.SUPERSEDED)
+    said = write.now if new is None else new.valid_from or said_at(new)
+    start = old.valid_from or said_at(old)
+    never = why.get("verdict") in _NEVER_SO
+    if never:
+        said = start
+    gone = replace(
+        old,
+        valid_from=start if never else old.valid_from,
+        state=State.SUPERSEDED,
+        superseded_by=None if new is None else new.id,
+        superseded_at=write.now,
+        valid_until=min(filter(None, (old.valid_until, max(said, start)))),
+        updated_at=write.now,
+        version=old.version + 1,
+    )
+    await write.uow.memories.replace(gone, None)
+    event = HistoryEvent.RETRACT if new is None else HistoryEvent.SUPERSEDE
+    by = {} if new is None else {"superseded_by": str(new.id), "said": new.text.content}
+    write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by | ({} if new is None else evidence(new)))
+    return gone
+
+
+async def retire(write: Write, over: Memory) -> None:
+    """Take a memory that expired, or is true no longer, out of the way of one that says the same anew."""
+    if over.expires_at is None or over.expires_at > write.now:
+        await supersede(write, over, None, {"verdict": "ended"})
+        return
+    gone = deleted(write, over)
+    await write.uow.memories.replace(gone, None)
+    write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, over)
+
+
+def deleted(write: Write, memory: Memory) -> Memory:
+    """A memory that is out of every read, and can be restored until its purge."""
+    return replace(
+        memory,
+        state=State.SOFT_DELETED,
+        purge_at=write.now + PURGE_AFTER,
+        updated_at=write.now,
+        version=memory.version + 1,
+    )
+
+
+def evidence(memory: Memory, **more: object) -> dict[str, object]:
+    """What stands behind a memory, for the history."""
+    sources = {"evidence": [str(source) for source in memory.source_ids]} if memory.source_ids else {}
+    return {"source": memory.source.value, **sources, **more}

@@ -1,0 +1,130 @@
+"""Put right what is wrong: the old memory is superseded, the new one keeps its place and weight."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.beside import CORRECTED, overrule, refuse_rejected, supersede
+from memplane.application.feedback import Verb, kept, target
+from memplane.application.gateway import Gateway, Write
+from memplane.application.placing import SUPERSEDES, Outcome
+from memplane.application.records import Edge, SearchMaterial
+from memplane.application.remember import NewMemory, prepare
+from memplane.application.targets import require_weight
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.entities import mentions
+from memplane.domain.errors import Conflict
+from memplane.domain.history import HistoryEvent
+from memplane.domain.memory import Memory, MemoryText, TrustState
+from memplane.domain.policy import Policy
+from memplane.domain.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What is right instead: the new words, and since when."""
+
+    text: MemoryText
+    valid_from: datetime | None = None
+    source_ids: tuple[UUID, ...] = ()
+
+
+class Correct:
+    """Replaces a memory that is wrong by one that is right."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, principal: Principal, verb: Verb, correction: Correction) -> Outcome:
+        """The memory is wrong and this is right: the old one is superseded, the new one keeps its place and weight.
+
+        Raises:
+            TrustTooLow: a more trusted writer stands behind the old one.
+            ValueRejected: a person rejected the new value.
+            InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
+        """
+        policy, now = self._gateway.begin(principal)
+        speaker = principal.speak_as(verb.agent)
+        await self._gateway.replayed(principal, verb.once)
+        before = await self._gateway.run(principal, policy, now, lambda write: target(write, speaker, verb, ()))
+        require_weight(principal, before)
+        right = await asyncio.to_thread(_right, principal, policy, before, correction, now, speaker)
+        if right.text == before.text:
+            return Outcome("unchanged", before)
+        material = await self._gateway.material_of(right.text)
+
+        async def work(write: Write) -> Outcome:
+            old = await target(write, speaker, replace(verb, version=before.version), ())
+            return await _corrected(write, old, right, material)
+
+        return await self._gateway.run(principal, policy, now, work, once=verb.once)
+
+
+def _right(
+    principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: str
+) -> Memory:
+    said = NewMemory(
+        before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
+        source_ids=correction.source_ids, valid_from=correction.valid_from,
+    )  # fmt: skip
+    return _in_place_of(before, prepare(principal, policy, said, now, speaker))
+
+
+async def _corrected(write: Write, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
+    await refuse_rejected(write, right)
+    # by its value: by its name it would find the one that is wrong
+    there = await write.uow.memories.find_duplicate(replace(right, external_id=None))
+    if there is not None and there.id != old.id:
+        return await _already(write, old, there)
+    await supersede(write, old, right, {"verdict": CORRECTED})
+    others = await overrule(write, right, material, {"verdict": CORRECTED}, forgiving=True)
+    if not await write.uow.memories.add(right, material):
+        raise Conflict("another memory of this user and category says exactly this already")
+    found = await asyncio.to_thread(mentions, right.text.searchable())
+    await write.uow.graph.mention(right, found, write.now)
+    gone = (old.id, *others)
+    await write.uow.graph.link([Edge(right.id, each, 1.0, SUPERSEDES) for each in gone], write.now)
+    write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, right, None, {"corrects": str(old.id)})
+    return Outcome("superseded", right, await write.settle(right.user_id, right.thread_id), gone)
+
+
+async def _already(write: Write, old: Memory, there: Memory) -> Outcome:
+    """What is right is known already, perhaps as disputed: it takes the place of what is wrong."""
+    await supersede(write, old, there, {"verdict": CORRECTED})
+    event, told = HistoryEvent.MERGE, None
+    again = replace(there, mention_count=there.mention_count + 1, authority=max(there.authority, old.authority))
+    if there.trust_state is TrustState.DISPUTED:
+        event, told = HistoryEvent.CONFIRM, ChangeEvent.CREATED
+        again = replace(again, trust_state=TrustState.CANDIDATE)
+    done = await kept(write, there, again, event, told, was=there.trust_state.value)
+    await write.uow.graph.link([Edge(there.id, old.id, 1.0, SUPERSEDES)], write.now)
+    rev = await write.settle(there.user_id, there.thread_id)
+    return Outcome("superseded", done.memory, rev, (old.id,))
+
+
+def _in_place_of(old: Memory, new: Memory) -> Memory:
+    """The new memory with what the old one had besides its words."""
+    return replace(
+        new,
+        min_trust=old.min_trust,
+        text=new.text if new.text.tags else replace(new.text, tags=old.text.tags),
+        external_id=old.external_id,
+        agent_id=old.agent_id,
+        run_id=old.run_id,
+        actor_id=old.actor_id,
+        role=old.role,
+        thread_id=old.thread_id,
+        importance=old.importance,
+        pinned=old.pinned,
+        reinforcement=old.reinforcement,
+        hits=old.hits,
+        last_hit_at=old.last_hit_at,
+        layer=old.layer,
+        event_time=old.event_time,
+        valid_from=new.valid_from or old.valid_from,
+        valid_until=old.valid_until,
+        expires_at=old.expires_at,
+        attributes=old.attributes,
+        authority=max(old.authority, new.authority),
+    )
