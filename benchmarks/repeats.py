@@ -8,6 +8,7 @@ Run: python benchmarks/repeats.py [--writes 10000]
 """
 
 import argparse
+import asyncio
 import json
 import random
 import sys
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +27,10 @@ from psycopg.rows import dict_row
 from rich.console import Console
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.provision import provision_embedded
+from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.application.ports import UnitOfWork
+from memplane.application.records import Edge
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing
 from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwaway_server
@@ -32,6 +38,7 @@ from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwawa
 CLIENTS = 8
 USERS = 20
 REPEATED = 0.6
+EDGES = 5
 WAYS: Sequence[Sequence[str]] = (
     ("The user is allergic to {food}.", "The user has a {food} allergy.", "The user has an allergy to {food}."),
     ("The user likes {food}.", "The user enjoys {food}.", "User is fond of {food}."),
@@ -74,6 +81,7 @@ class Result:
         stored: active memories at the end.
         twice: memories that stand there twice in the same words.
         deadlocks: as PostgreSQL counted them.
+        edge: milliseconds that one relation takes, of those that a new memory gets.
     """
 
     took: list[float] = field(default_factory=list)
@@ -83,6 +91,7 @@ class Result:
     lost: int = 0
     twice: int = 0
     deadlocks: int = 0
+    edge: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = written(server, writes)
         with EmbeddedPostgres.start(server.data) as database:
             examine(database, result)
+            result.edge = asyncio.run(edge_ms(database))
             where = machine(database)
     plain = {
         "writes": len(writes), "distinct": distinct, "stored": result.stored, "lost": result.lost,
@@ -204,6 +214,28 @@ def examine(database: EmbeddedPostgres, result: Result) -> None:
     result.deadlocks = int(counted["deadlocks"]) if counted else -1
 
 
+async def edge_ms(database: EmbeddedPostgres) -> float:
+    """How long one relation takes, written as a new memory's five are: together, within its transaction."""
+    with psycopg.connect(database.conninfo(user="postgres", database="memplane")) as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM memories ORDER BY id LIMIT 600")]
+    storage = PostgresStorage(provision_embedded(database), pool_size=2)
+    took: list[float] = []
+
+    async def work(uow: UnitOfWork) -> None:
+        for place in range(len(ids) - EDGES):
+            edges = [Edge(ids[place], other, 0.5, "measured") for other in ids[place + 1 : place + 1 + EDGES]]
+            started = perf_counter()
+            await uow.graph.link(edges, datetime.now(UTC))
+            took.append((perf_counter() - started) * 1e3 / EDGES)
+
+    await storage.open()
+    try:
+        await storage.write("default", work)
+    finally:
+        await storage.close()
+    return sum(took) / len(took)
+
+
 def _counts(plain: dict[str, object]) -> Grid:
     names = {
         "writes": "writes", "distinct": "distinct facts", "stored": "stored and active", "lost": "superseded",
@@ -220,7 +252,8 @@ def _outcomes(result: Result) -> Grid:
     speed = [
         (f"p{percent} ms of a write, {CLIENTS} clients", f"{took.percentile(percent):.1f}") for percent in (50, 95)
     ]
-    return Grid("Answers, by what was written", ("", "count"), [*rows, *speed])
+    edge = ("ms of one relation, written with a memory", f"{result.edge:.3f}")
+    return Grid("Answers, by what was written", ("", "count"), [*rows, *speed, edge])
 
 
 if __name__ == "__main__":

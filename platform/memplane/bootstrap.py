@@ -26,7 +26,7 @@ from memplane.application.keys import Keys, NewKey
 from memplane.application.recall import RecallMemories
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
-from memplane.domain import capabilities
+from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import SettingsError, StorageUnavailable, Unauthenticated
 from memplane.domain.policy import Trust
@@ -56,7 +56,7 @@ class Application:
     """Every use case, on one database, under one policy: that of the settings, or one that others share."""
 
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
-        self.policies = policies or policies_of(settings.policies)
+        self.policies = policies or policies_of(settings.policies, finder_of(settings))
         self.embedder = BatchingEmbedder(_encoder())
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
@@ -110,9 +110,29 @@ def _encoder() -> WordLlama:
     return WordLlama()
 
 
-def policies_of(folder: Path | None) -> PolicyFiles:
+def policies_of(folder: Path | None, find_pii: pii.Finder = pii.find) -> PolicyFiles:
     """The operator's policy files, or the shipped ones."""
-    return PolicyFiles(folder or shipped_policies())
+    return PolicyFiles(folder or shipped_policies(), find_pii)
+
+
+def finder_of(settings: Settings) -> pii.Finder:
+    """What finds personal data: the own patterns, or Presidio beside them.
+
+    Raises:
+        SettingsError: Presidio is asked for and not installed, or its model is not.
+    """
+    if settings.pii == "own":
+        if settings.pii_model is not None:
+            raise SettingsError("MEMPLANE_PII_MODEL is for MEMPLANE_PII=presidio; set both or neither")
+        return pii.find
+    return _presidio(settings.pii_model)
+
+
+@functools.cache
+def _presidio(model: str | None) -> pii.Finder:
+    from memplane.adapters.pii.presidio import presidio  # noqa: PLC0415 - loaded when it is chosen
+
+    return presidio(model)
 
 
 def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage | SqliteStorage":

@@ -31,6 +31,10 @@ class Settings(BaseSettings):
     app_role: str = Field(default="memplane_app", description="the application's role, which migrations grant rights")
     data: Path = Field(default_factory=default_data_folder, description="folder of the embedded database and keys")
     policies: Path | None = Field(default=None, description="folder of the policy files; none: the shipped ones")
+    pii: Literal["own", "presidio"] = Field(
+        default="own", description="what finds personal data: the own patterns, or Presidio beside them"
+    )
+    pii_model: str | None = Field(default=None, description="installed spaCy model for Presidio; none: patterns alone")
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=7077, ge=0, le=65535, description="port to listen on; 0 for any free one")
     pool_size: int = Field(

@@ -97,6 +97,16 @@ class TestAuthority:
         say(caller, disputed, "confirm")
         assert "Berlin" in str(caller.ask(thread_id=THREAD, since_rev=0)["delta"])
 
+    def test_what_waits_for_a_verdict_is_listed(self, caller: Caller, inner: Caller) -> None:
+        write(caller, PARIS, visibility="shared")
+        disputed = write(inner, BERLIN)["id"]
+        waiting = caller.get("/v1/memories", trust_state="disputed").json()["items"]
+        assert [(memory["id"], memory["trust_state"]) for memory in waiting] == [(disputed, "disputed")]
+        assert disputed not in str(caller.get("/v1/memories").json())
+        refused(caller.get("/v1/memories", trust_state="rejected"), 422, "invalid_request")
+        say(caller, disputed, "reject")
+        assert caller.get("/v1/memories", trust_state="disputed").json()["items"] == []
+
     def test_a_confirmation_settles_every_contradiction(self, caller: Caller, inner: Caller) -> None:
         write(caller, PARIS, visibility="shared")
         disputed = write(inner, BERLIN)["id"]

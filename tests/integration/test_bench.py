@@ -141,3 +141,23 @@ def test_cohorts_of_another_form_are_refused() -> None:
     done = run("-m", "memplane.entrypoints.cli", "bench", "latency", "--sizes", "many")
     assert done.returncode == 2
     assert "100x1000" in done.stderr
+
+
+def test_repeats_are_counted_in_the_database_itself(page: Path) -> None:
+    told = figures("benchmarks/repeats.py", "--writes", "100", "--figures", page)
+    assert (told["writes"], told["distinct"]) == (100, 40)
+    assert (told["failed"], told["deadlocks"], told["twice"]) == ([], 0, 0)
+    assert told["distinct"] <= told["stored"] < told["writes"]
+    assert told["outcomes"]["the same words: duplicate"] > 0
+    assert "eight" in page.read_text().lower()
+
+
+def test_pairs_are_told_split_by_split(tmp_path: Path, page: Path) -> None:
+    rows = (ROOT / "benchmarks" / "merge" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    some = tmp_path / "pairs.jsonl"
+    some.write_text("\n".join([*rows[:60], *rows[-20:]]) + "\n", encoding="utf-8")
+    done = run("benchmarks/merge/calibrate.py", "--pairs", some, "--figures", page)
+    assert done.returncode == 0, done.stderr
+    assert "Pairs of the split fit" in done.stdout
+    assert "Pairs of the split sealed" in page.read_text()
+    assert "wordllama-256: {auto:" in done.stdout

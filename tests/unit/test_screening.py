@@ -4,7 +4,7 @@ import pytest
 
 from memplane.domain.errors import PersonalDataRefused
 from memplane.domain.memory import MemoryText
-from memplane.domain.pii import Pii
+from memplane.domain.pii import Pii, find
 from memplane.domain.screening import Screening, plain, screened, screened_values
 
 TAG, REDACT, REFUSE = Screening
@@ -17,7 +17,7 @@ def test_every_part_of_a_memory_is_screened() -> None:
     whole = MemoryText(
         content=said, title=said, narrative=said, facts=(said,), steps=(said,), tags=(MAIL,), related_files=(MAIL,)
     )
-    stored = screened(whole, RULES)
+    stored = screened(whole, RULES, find)
     marked = "Write to [email]."
     assert (stored.content, stored.title, stored.narrative) == (marked, marked, marked)
     assert (stored.facts, stored.steps) == ((marked,), (marked,))
@@ -28,28 +28,28 @@ def test_every_part_of_a_memory_is_screened() -> None:
 @pytest.mark.parametrize("rules", [{}, {Pii.EMAIL: TAG}, {Pii.PHONE: REFUSE}])
 def test_what_no_rule_names_stays(rules: dict[Pii, Screening]) -> None:
     text = MemoryText(content=f"Write to {MAIL}.")
-    assert screened(text, rules) == text
+    assert screened(text, rules, find) == text
 
 
 @pytest.mark.parametrize("part", ["content", "title", "narrative"])
 def test_what_is_refused_is_named_and_not_repeated(part: str) -> None:
     text = MemoryText(**({"content": "The user pays."} | {part: f"The card is {CARD}, mail {MAIL}."}))
     with pytest.raises(PersonalDataRefused) as refused:
-        screened(text, RULES)
+        screened(text, RULES, find)
     assert refused.value.extra == {"field": part, "kinds": ["card"]}
     assert "1111" not in str(refused.value)
 
 
 def test_free_attributes_are_screened_at_any_depth() -> None:
     given = {"of": [{"mail": MAIL, "at": 3}], MAIL: True, "call": PHONE}
-    assert screened_values(given, RULES) == {"of": [{"mail": "[email]", "at": 3}], "[email]": True, "call": PHONE}
-    assert screened_values(given, {}) == given
+    assert screened_values(given, RULES, find) == {"of": [{"mail": "[email]", "at": 3}], "[email]": True, "call": PHONE}
+    assert screened_values(given, {}, find) == given
     with pytest.raises(PersonalDataRefused) as refused:
-        screened_values({"a": {"b": [CARD]}}, RULES)
+        screened_values({"a": {"b": [CARD]}}, RULES, find)
     assert refused.value.extra["field"] == "attributes.a.b[0]"
 
 
 def test_a_turn_is_screened_as_one_text() -> None:
-    assert plain(f"Call {PHONE} or write to {MAIL}.", RULES, "text") == f"Call {PHONE} or write to [email]."
+    assert plain(f"Call {PHONE} or write to {MAIL}.", RULES, "text", find) == f"Call {PHONE} or write to [email]."
     with pytest.raises(PersonalDataRefused):
-        plain(CARD, RULES, "text")
+        plain(CARD, RULES, "text", find)

@@ -21,7 +21,8 @@ from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at,
 from memplane.domain.scope import Filters, Scope, trust_levels
 from memplane.domain.tombstones import said_keys
 
-NEIGHBOURS = 10
+NEIGHBOURS = 8
+"""As many by meaning, and as many by words."""
 CORRECTED = "corrected"
 RESTORED = "restored"
 _NEVER_SO = (CORRECTED, RESTORED)

@@ -9,7 +9,7 @@ from memplane.application.gateway import clean_filters
 from memplane.application.ports import Clock, Policies, Storage, Unit
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, State
+from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
@@ -78,23 +78,26 @@ class Browse:
             raise NotFound("no such memory")
         return found
 
-    async def list(
+    async def list(  # noqa: PLR0913 - what a list may be asked for
         self,
         principal: Principal,
         *,
         categories: Sequence[str] = (),
         filters: Filters | None = None,
+        trust_states: Sequence[TrustState] = (),
         before: UUID | None = None,
         limit: int = 50,
         agent: str | None = None,
     ) -> Page[Memory]:
-        """A page of memories, newest first.
+        """A page of memories, newest first; of what is believed, unless other states of trust are asked for.
 
         Raises:
             CategoryForbidden: a named category is not the agent's to read.
             LimitExceeded: the page is too long.
         """
         scope = self._scope(principal, agent, categories, filters)
+        if trust_states:
+            scope = replace(scope, trust_states=tuple(trust_states))
         async with self._storage.reading(principal.tenant) as reader:
             found = await reader.memories(scope, before=before, limit=_limit(limit) + 1)
         return _page(found, limit)

@@ -1,5 +1,6 @@
 """Facts that users state in their turns, drawn by rule and stored like any other memory."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -53,7 +54,7 @@ def statements_of(
             continue
         try:
             words = constrain(MemoryText(stated.content), stated.type, policy.writing)
-            found.append(Statement(stated, screened(words, policy.category(stated.category).pii)))
+            found.append(Statement(stated, screened(words, policy.category(stated.category).pii, policy.find_pii)))
         except MemplaneError:
             continue  # a rule's sentence that the policy's own format refuses is no fact worth a turn
     return found
@@ -80,7 +81,7 @@ async def draw(
         if stated.field is not None and stated.value is not None and stated.field in sensitive:
             done.append(await _proposed(write, turn, stated))
             continue
-        memory = _memory(write, turn, statement, agent)
+        memory = await asyncio.to_thread(_memory, write, turn, statement, agent)
         try:
             async with write.attempt():
                 result = await place(write, Fresh(memory, material, agent, placed))

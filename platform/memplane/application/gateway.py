@@ -248,8 +248,6 @@ class Gateway:
         await self._guard.check(principal.tenant)
 
         async def attempt(uow: UnitOfWork) -> T:
-            if users:
-                await uow.lock_users(users)
             done = await work(Write(principal, policy, now, uow, self._embedder.model))
             # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
             if once is not None and not await uow.answers.keep(principal.key_id, once.key, _answered(once, done), now):
@@ -258,7 +256,7 @@ class Gateway:
 
         try:
             async with self._queues.of(principal.tenant, users):
-                return await self._storage.write(principal.tenant, attempt)
+                return await self._storage.write(principal.tenant, attempt, users)
         except MemplaneError:
             await self.replayed(principal, once)  # what was done before may be why it cannot be done now
             raise

@@ -161,7 +161,7 @@ def _cleaned(principal: Principal, policy: Policy, turn: NewTurn, place: int) ->
         user_id=principal.touch(clean_id(turn.user_id, "user_id") or ""),
         thread_id=clean_id(turn.thread_id, "thread_id") or "",
         role=turn.role,
-        text=plain(normalise(turn.text, field), policy.category(policy.turns_category).pii, field),
+        text=plain(normalise(turn.text, field), policy.category(policy.turns_category).pii, field, policy.find_pii),
         actor_id=clean_id(turn.actor_id, "actor_id"),
         agent_id=clean_id(turn.agent_id, "agent_id"),
         run_id=clean_id(turn.run_id, "run_id"),

@@ -352,8 +352,13 @@ class Storage(Protocol):
         """A read-only transaction."""
         ...
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
+    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; run it again when the database asks for a retry.
+
+        Args:
+            tenant: whose rows.
+            work: what to do.
+            users: those whose memories no other transaction may write until this one ends.
 
         Raises:
             StorageUnavailable: no connection in time, or the retries ran out.

@@ -227,7 +227,7 @@ def prepare(
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
     rules = policy.category(new.category).pii
-    text = screened(constrain(new.text, new.type, policy.writing), rules)
+    text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
     return Memory(
         id=new_id(),
         user_id=user_id,
@@ -238,7 +238,7 @@ def prepare(
         value_hash=value_hash(text),
         source=source,
         authority=AUTHORITY[principal.trust],
-        pii=pii.kinds(text.searchable()),
+        pii=pii.kinds(text.searchable(), policy.find_pii),
         recorded_at=now,
         updated_at=now,
         agent_id=clean_id(new.agent_id, "agent_id") or agent,
@@ -256,7 +256,7 @@ def prepare(
         valid_from=new.valid_from,
         valid_until=new.valid_until,
         expires_at=new.expires_at,
-        attributes=screened_values(checked(new.attributes), rules),
+        attributes=screened_values(checked(new.attributes), rules, policy.find_pii),
     )
 
 
@@ -267,9 +267,9 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
     rules = policy.category(str(record.get("category", before.category))).pii
     if "attributes" in record or moved:
         attributes = checked(record.get("attributes", before.attributes) or {})  # type: ignore[arg-type]  # it checks every form
-        record["attributes"] = screened_values(attributes, rules)
+        record["attributes"] = screened_values(attributes, rules, policy.find_pii)
     if moved:
-        text = screened(text, rules)
+        text = screened(text, rules, policy.find_pii)
     if words:
         if "content" in words:
             words = {"narrative": None} | words  # what was too long in the older text went there
@@ -277,8 +277,9 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
             words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
-        text = screened(constrain(merged, before.type, policy.writing), rules)
-    changed = replace(before, text=text, value_hash=value_hash(text), pii=pii.kinds(text.searchable()), **record)  # type: ignore[arg-type]  # as above
+        text = screened(constrain(merged, before.type, policy.writing), rules, policy.find_pii)
+    kinds = pii.kinds(text.searchable(), policy.find_pii)
+    changed = replace(before, text=text, value_hash=value_hash(text), pii=kinds, **record)  # type: ignore[arg-type]  # as above
     return replace(changed, updated_at=now, version=before.version + 1)
 
 

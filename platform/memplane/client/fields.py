@@ -134,6 +134,7 @@ class ListFields(TypedDict, total=False):
     thread_id: str | None
     tag: Sequence[str]
     pinned: bool | None
+    trust_state: Literal["candidate", "confirmed", "disputed"] | None
     agent: str | None
 
 

@@ -12,7 +12,13 @@ from memplane.domain.comparison_alignment import MAX_TRIED, Alignment, align
 from memplane.domain.comparison_change import is_retracted, is_updated
 from memplane.domain.comparison_denial import is_contradicted
 from memplane.domain.comparison_parsing import Statement
-from memplane.domain.comparison_roles import has_other_verbs, is_crossed, is_doubly_denied
+from memplane.domain.comparison_roles import (
+    has_other_owner,
+    has_other_verbs,
+    is_crossed,
+    is_doubly_denied,
+    is_turned_round,
+)
 from memplane.domain.comparison_rules import verdict_of
 from memplane.domain.comparison_same import is_apart, is_same, is_turned
 from memplane.domain.comparison_verdicts import Bands, Verdict
@@ -50,6 +56,8 @@ def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> 
         verdict = verdict_of(old, new, similarity, bands)
         if verdict is None or _is_vetoed(verdict, lying):
             verdict = _by_meaning(lying, similarity, bands)
+        if verdict is Verdict.UPDATED and similarity >= bands.check and _is_unchanged(lying):
+            verdict = Verdict.SAME
         if verdict is Verdict.SAME and is_turned(old.text, new.text):
             verdict = Verdict.RELATED
         if verdict is not None:
@@ -62,12 +70,17 @@ def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> 
     return Verdict.UNRELATED
 
 
+def _is_unchanged(lying: Alignment) -> bool:
+    """Whether a value that looks like another one is the old one in other words: `k8s`, `Kubernetes`."""
+    return lying.new.changed <= lying.old.changed and is_same(lying)
+
+
 def _is_vetoed(verdict: Verdict, lying: Alignment) -> bool:
     """Whether the aligned words show that a verdict of the bare words is wrong."""
     if verdict is Verdict.SAME:
-        return is_apart(lying) or is_crossed(lying)
+        return is_apart(lying) or is_crossed(lying) or has_other_owner(lying)
     if verdict is Verdict.UPDATED:
-        return lying.new.additive or (not lying.new.changed and has_other_verbs(lying))
+        return lying.new.additive or (not lying.new.changed and (has_other_verbs(lying) or is_turned_round(lying)))
     return verdict is Verdict.CONTRADICTED and is_doubly_denied(lying)
 
 

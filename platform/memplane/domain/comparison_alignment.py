@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from memplane.domain.comparison_forms import ABBREVIATIONS
 from memplane.domain.comparison_reading import Reading, Term
 from memplane.domain.comparison_synonyms import CANONICAL
 from memplane.domain.comparison_thesaurus import Relation, is_abbreviation, relation
@@ -121,12 +122,17 @@ def _take(term: Term, found: list[Term], matches: list[Match], wanted: Callable[
 def _same_meaning(a: Term, b: Term) -> Relation:
     if a.kind == "#" or b.kind == "#":
         return Relation.NONE
-    close = relation(a.low, b.low)
     if "n" in (a.kind, b.kind) and not (_opens(a, b) and a.lexeme.forms and b.lexeme.forms):
         same = _canonical(a) == _canonical(b)
-        short = a.kind != b.kind and is_abbreviation(a.low, b.low)
+        short = a.kind != b.kind and (is_abbreviation(a.low, b.low) or _stands_for(a, b))
         return Relation.EQUAL if same else Relation.SYNONYM if short else Relation.NONE
+    close = relation(a.low, b.low)
     return close if close in _TWIN else Relation.NONE
+
+
+def _stands_for(a: Term, b: Term) -> bool:
+    """Whether one of two words is listed as short for the other: `RAM`, `memory`."""
+    return a.lexeme.key == b.lexeme.key and (a.low in ABBREVIATIONS or b.low in ABBREVIATIONS)
 
 
 def _canonical(term: Term) -> str:
@@ -171,12 +177,12 @@ def _same_value(a: str, b: str) -> bool:
 def _joined(lost: list[Term], found: list[Term], matches: list[Match]) -> tuple[list[Term], list[Term]]:
     """Match words written in one with words written apart, and initials with what they stand for."""
     for one, other, turned in ((lost, found, False), (found, lost, True)):
+        whole_words = {term.low: term for term in other}
         for a, b in pairwise(list(one)):
             if b.place != a.place + 1:
                 continue
-            spelt = _together(a, b)
-            whole = next((term for term in other if term.low in spelt), None)
-            if whole is not None and a in one and b in one:
+            whole = next((whole_words[spelt] for spelt in _together(a, b) if spelt in whole_words), None)
+            if whole is not None and whole in other and a in one and b in one:
                 _settle((a, b), whole, one, other, matches, turned=turned)
     for one, other, turned in ((lost, found, False), (found, lost, True)):
         for short in list(other):
@@ -194,6 +200,8 @@ def _together(a: Term, b: Term) -> set[str]:
 
 def _initialled(short: str, terms: list[Term]) -> tuple[Term, ...]:
     for start in range(len(terms) - len(short) + 1):
+        if terms[start].low[:1] != short[0]:
+            continue
         run = terms[start : start + len(short)]
         if run[-1].place - run[0].place == len(short) - 1 and all(
             term.low.startswith(letter) for term, letter in zip(run, short, strict=True)

@@ -12,7 +12,8 @@ from memplane.domain.comparison_thesaurus import Relation, relation
 _CONTENT = 0.6
 """Cost from which a word carries content of its own."""
 _FROM = frozenset({"from", "over"})
-_TO = frozenset({"to", "into", "with", "for", "by", "as", "at", "in", "on", ""})
+_TO = frozenset({"to", "into", "with", "for", "by", "as", "at", "in", "on", "under", ""})
+_GIVEN = frozenset({"to", "into", "with", "by", "for"})
 _TUNED = frozenset({"port", "channel", "gear", "frequenc"})
 """Nouns beside those that grade whose number is set, and is no name of one among many."""
 
@@ -185,12 +186,16 @@ def _has_people(lying: Alignment) -> bool:
 def _is_transition(lying: Alignment, lost: list[Term], found: list[Term]) -> bool:
     """Whether the new text tells how somebody came into another state of the kind that the old one names."""
     old, new = lying.old, lying.new
-    if not old.agents & new.agents or not lost or not found or old.past or "wish" in new.hedges:
+    if not old.agents & new.agents or not found or old.past or "wish" in new.hedges:
         return False
-    lows = {form for term in new.terms for form in term.lexeme.forms if term.clause == 0}
+    told = [term for term in new.terms if term.clause == 0 or term.low in ("joined", "moved")]
+    lows = {form for term in told for form in term.lexeme.forms}
+    if not lost and "leave" not in lows:
+        return False
     for verbs, states in phrases.TRANSITIONS:
         if lows & verbs and old.verb in states:
-            return any(_is_name(term) for term in lost) == any(_is_name(term) for term in found)
+            named = any(_is_name(term) for term in found)
+            return named if not lost else any(_is_name(term) for term in lost) == named
     return False
 
 
@@ -226,7 +231,8 @@ def _is_replaced(lying: Alignment, lost: list[Term], found: list[Term], changed:
         if "n" in kinds:
             swapped = all(match.new.prep not in _FROM and not match.new.denied for match in gone)
             return any(term.prep or term.subject or not swapped for term in named)
-        return any(term.kind in kinds and term.prep in ("to", "into", "with", "by", "for") for term in found)
+        renamed = lying.old.verb == "be" and any(_is_name(term) for term in lost) and any(term.prep for term in named)
+        return renamed or any(term.kind in kinds and term.prep in _GIVEN for term in found)
     names = [term for term in lost if _is_name(term)]
     if names and named:
         acting = any(term.subject and term.low in lying.old.agents for term in names)

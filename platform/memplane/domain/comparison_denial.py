@@ -4,7 +4,7 @@ from memplane.domain import comparison_phrases as phrases
 from memplane.domain.comparison_alignment import Alignment, Match
 from memplane.domain.comparison_reading import Reading, Term
 from memplane.domain.comparison_roles import OPINIONS, has_other_verbs, is_crossed, is_doubly_denied, is_other_subject
-from memplane.domain.comparison_thesaurus import Relation
+from memplane.domain.comparison_thesaurus import Relation, is_only_noun
 
 _LIGHT = 0.3
 """Cost of words that only frame a statement."""
@@ -52,8 +52,23 @@ def _is_denial(match: Match, lying: Alignment) -> bool:
         return lost + found <= 0.6
     if _is_parallel(match, lying) or any(_is_opinion(term, lying) for term in (*lying.lost, *lying.found)):
         return False
+    if match.new.denied and _is_narrowed(match, lying):
+        return False
     allowed = 1.0 if len(lying.matches) >= 3 else 0.6 if len(lying.matches) == 2 else 0.3
     return (found if match.new.denied else lost) <= allowed and (lost if match.new.denied else found) <= 3.0
+
+
+def _is_narrowed(match: Match, lying: Alignment) -> bool:
+    """Whether only some of what the old text names is denied: `eats fish`, `does not eat raw fish`."""
+    denied = [other.new for other in lying.matches if other.new.denied and other.new.clause == match.new.clause]
+    return any(
+        term.denied
+        and term.kind == "w"
+        and term.cost >= 1.0
+        and not is_only_noun(term.low)
+        and any(term.place + 1 == other.place and term.prep == other.prep for other in denied)
+        for term in lying.found
+    )
 
 
 def _is_parallel(match: Match, lying: Alignment) -> bool:

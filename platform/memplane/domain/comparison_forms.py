@@ -111,6 +111,9 @@ wake woke woken
 wear wore worn
 weave wove woven
 win won
+withdraw withdrew withdrawn
+overcome overcame
+undergo underwent undergone
 write wrote written
 child children
 foot feet
@@ -276,6 +279,20 @@ hot cold
 strong weak
 heavy light
 indoor outdoor
+boring exciting interesting fascinating thrilling
+relaxing stressful
+soothing stressful
+delicious disgusting revolting
+tasty disgusting tasteless
+beautiful ugly
+comfortable uncomfortable
+useful useless
+fun boring
+spacious cramped
+polite rude
+generous stingy
+sorted unsorted
+profitable unprofitable
 indoors outdoors
 manually automatically
 """)

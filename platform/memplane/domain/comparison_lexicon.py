@@ -212,6 +212,7 @@ own by
 maintain by
 write in
 run on
+build with
 married to
 marry to
 engage to
@@ -268,6 +269,12 @@ NUMBERS = {
         *enumerate(rows("first second third fourth fifth sixth seventh eighth ninth tenth")[0], 1),
     ]
 }
+EVENTS = _stems(
+    _set("finish complete buy sell send pass fail win lose book sign graduate marry publish approve submit hire")
+)
+"""Verbs of what happens once, so that `has done` and `did` are one."""
+RANKS = _set("first second third fourth fifth sixth seventh eighth ninth tenth")
+"""Numbers that tell the place of one thing in a row."""
 VERBS = _stems(
     _set("""
 live work study speak like prefer want plan need own use run drive play read write watch eat drink smoke sleep

@@ -28,6 +28,7 @@ class Marks:
         denied: whether what follows in the clause is denied.
         clause: how many clauses were begun before.
         replacing: whether what follows is said to be replaced.
+        prep: the preposition under which what follows stands.
     """
 
     def __init__(self, words: Sequence[Word], place: int, verb: str) -> None:
@@ -37,6 +38,7 @@ class Marks:
         self.denied = False
         self.clause = 0
         self.replacing = False
+        self.prep = ""
 
     def low_at(self, index: int) -> str:
         """The word at a place, lower-case; empty outside the sentence."""
@@ -76,6 +78,10 @@ class Marks:
             self.reading.hedges.add(low)
         elif low in phrases.QUANTIFIERS:
             self.reading.quantifiers.add(phrases.QUANTIFIERS[low])
+            if low == "only":
+                self.reading.focus = len(self.reading.terms) + 1
+        elif low == "part" and self.low_at(index + 1) == "of" and self.reading.verb != "be":
+            self.reading.quantifiers.add("partial")
         else:
             hedge = self._hedge(low, index)
             if hedge:
@@ -96,7 +102,7 @@ class Marks:
     def changes(self, low: str, index: int) -> bool:
         """Whether a word says that something has changed."""
         if low == "new":
-            if self.low_at(index - 1) not in _DETERMINERS:
+            if self.prep == "for" or self.low_at(index - 1) not in _DETERMINERS:
                 return False
         elif index < self.place and low not in phrases.CHANGE:
             return False
@@ -121,6 +127,8 @@ class Marks:
         before = self.low_at(index - 1)
         early = index < self.place < len(self.words)
         if "wish" in self.reading.hedges or early or before in _NO_ENDING or low.endswith("ing"):
+            return False
+        if low == "sold" and before in ("is", "are") and self.low_at(index + 1) in lexicon.PREPOSITIONS:
             return False
         if {low, low.removesuffix("d"), *lexeme(low).forms} & phrases.ENDING:
             return is_done(low) and self.low_at(index + 1) not in ("to", "by", "at")

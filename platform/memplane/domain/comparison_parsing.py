@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from memplane.domain import comparison_lexicon as lexicon
 from memplane.domain.comparison_reader import read_terms
 from memplane.domain.comparison_reading import Reading
-from memplane.domain.comparison_thesaurus import may_be_verb
+from memplane.domain.comparison_verbs import verb_place
+from memplane.domain.comparison_wording import reworded
 from memplane.domain.comparison_words import Word, key_of, read, simplified
 
 MAX_CHARS = 500
@@ -97,7 +98,7 @@ class _Parsing:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = read(simplified(text[:MAX_CHARS]))
+        self.words = read(reworded(simplified(text[:MAX_CHARS])))
         self.negative = self.ended = self.changed = False
         self.recurring = False
         self.modal = ""
@@ -105,7 +106,7 @@ class _Parsing:
 
     def statement(self) -> Statement:
         """The whole parse."""
-        words, place = self.words, _verb_place(self.words)
+        words, place = self.words, verb_place(self.words)
         tokens, agent = self._tokens(place)
         by_key: dict[str, Token] = {}
         for token in tokens:
@@ -303,54 +304,6 @@ class _Parsing:
             _MARKS,
         )
         return word.kind == "w" and not word.name and not any(low in group for group in skipped)
-
-
-def _verb_place(words: list[Word]) -> int:
-    """Where the verb begins; the length when none is found."""
-    start = 0
-    if words and words[0].low == "the":
-        start = 1
-    if len(words) > start + 1 and words[start].low == "user":
-        after = words[start + 1]
-        if after.kind != "p" and after.low != "and":
-            return start + 1
-    second = _plain_verb(words, start)
-    if second:
-        return second
-    for index in range(start + 1, len(words)):
-        if words[index].kind == "w" and _is_finite(words[index], words[index - 1]):
-            return index
-    for index, word in enumerate(words):
-        if index > start and word.kind == "w" and key_of(word.low) in lexicon.VERBS:
-            return index
-    plain = len(words) > 1 and words[1].kind == "w" and not words[1].name and words[1].low not in lexicon.PREPOSITIONS
-    return 1 if plain and words[0].low not in lexicon.DROPPED else len(words)
-
-
-def _plain_verb(words: list[Word], start: int) -> int:
-    """The place of a verb right after a name, or after an article and a noun; 0 when there is none."""
-    place = start + 1
-    if len(words) <= place + 1 or words[start].kind != "w" or words[start].low in lexicon.PREPOSITIONS:
-        return 0
-    verb, after = words[place], words[place + 1]
-    if verb.kind != "w" or verb.name or not (start or words[start].low not in lexicon.DROPPED):
-        return 0
-    formed = verb.low.endswith(("s", "ed")) and not verb.low.endswith("ss")
-    if not (formed or verb.low in lexicon.PAST) or not may_be_verb(verb.low):
-        return 0
-    led = after.low in lexicon.AUXILIARIES or _is_finite(after, verb)
-    return 0 if led else place
-
-
-def _is_finite(word: Word, before: Word) -> bool:
-    """Whether a word is a verb with an ending, or one that helps a verb."""
-    low = word.low
-    if low in lexicon.AUXILIARIES or low in lexicon.HAVE or low == "ended-now":
-        return True
-    if word.name or before.kind == "p" or before.low in ("the", "a", "of", "for"):
-        return False
-    known = key_of(low) in lexicon.VERBS or low in lexicon.NEGATIVES or low in lexicon.PAST
-    return known and (low.endswith(("s", "ed")) or low in lexicon.PAST)
 
 
 def _past(words: list[Word], place: int) -> bool:

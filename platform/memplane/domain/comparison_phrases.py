@@ -37,8 +37,8 @@ ended-now = do away, lose interest, take out of, hand back, let go of, swear off
 ended-now = a thing of the past, not use any, be gone, grow out of, break off, kick the habit
 now = starting next, starting from, starting in, starting on, effective from, with effect from
 now = these days, from now on, as of, at present, at the moment, by now, of late, since then
-increase = go up to, go up by, go up, move up, ramp up
-decrease = go down to, go down, bring down, scale back
+increase = scale up to, scale up, bump up to, bump up, go up to, go up by, go up, move up, ramp up
+decrease = scale down to, scale down, go down to, go down, bring down, scale back
 postpone = push back, put off, move back, slip to
 advance = bring forward, move forward, move up to
 replace = take over, trade in, swap out, step in, switch out
@@ -67,6 +67,8 @@ every 2 = every other, every second
 weekly = times a week, time a week, a week, per week, every week, each week, once a week, 1 a week
 monthly = times a month, time a month, a month, per month, every month, each month, once a month, 1 a month
 daily = times a day, time a day, a day, per day, every day, each day, once a day, 1 a day
+quarterly = a quarter, per quarter, every quarter, each quarter, once a quarter, 1 a quarter
+hourly = an hour, every hour, each hour, once an hour, 1 an hour
 yearly = a year, per year, every year, each year, once a year, 1 a year
 nightly = every night, each night
 near = close to, next to, not far from
@@ -86,7 +88,8 @@ back = for good, as well, in fact, of course
 remote work = work from home
 remote = from home
 live = have home, make home, be a resident of
-pregnant = expect a baby, expect a child, be expecting
+science fiction = sci fi
+pregnant = be expecting a baby, be expecting a child, expect a baby, expect a child, be expecting
 avoid = stay away from, steer clear of, keep away from
 exercise = work out
 end = come to an end, run out, wrap up
@@ -240,6 +243,17 @@ TRANSITIONS = (
 )
 """Verbs by which somebody comes into a state, and the verbs of that state."""
 
+FRAME_VERBS = _set("""
+write speak play wear pay send follow support like see visit go attend keep use run make put set store
+save host base locate build develop own possess carry hold hang stand sit lie live stay work serve cost weigh last take
+leave depart clear flush receive get earn charge occur happen mention call name include contain belong stick suffer
+experience eat drink practise land arrive lead head
+""")
+"""Verbs that say no more than what their object is for: in place of them, `is` or `has` says the same."""
+DEEDS = _set("see visit go attend keep use run make put set wear carry eat drink receive get practise")
+"""Those in whose place `is` says something else."""
+DEVICES = _set("phone smartphone laptop notebook tablet computer desktop smartwatch watch car camera printer router")
+"""What a named model may be."""
 MEASURES = _set("""
 length size temperature duration weight height price cost age amount rate level speed distance width depth volume
 capacity

@@ -51,7 +51,6 @@ class _Reader(Marks):
 
     def __init__(self, words: Sequence[Word], place: int, verb: str) -> None:
         super().__init__(words, place, verb)
-        self.prep = ""
         self.owner = ""
 
     def read(self) -> Reading:
@@ -102,6 +101,8 @@ class _Reader(Marks):
         if low == "user" and not word.name:
             self._take_user(index)
         elif low in lexicon.PREPOSITIONS and low not in _NO_ROLE and not word.name:
+            if low in ("every", "each") and self.reading.focus < 0:
+                self.reading.focus = len(self.reading.terms)
             self.prep, self.owner = "than" if self._after_choice(low) else low, ""
             self.replacing = self.replacing and low not in ("with", "for", "by", "to")
         elif not self.mark(word, index):
@@ -151,8 +152,9 @@ class _Reader(Marks):
                 last = self.reading.terms[-1]
                 last.low = f"{float(last.low) * int(low):.10g}"
                 last.lexeme = lexeme(last.low)
-            elif not (low == "1" and index and self._is_pronoun(index)):
+            elif word.rank or not (low == "1" and index and self._is_pronoun(index)):
                 self._append(self._value(low), "#", _NAME_COST, index)
+                self.reading.terms[-1].rank = word.rank
             return
         if low in phrases.BLEACHED and not word.name:
             return
@@ -201,6 +203,10 @@ class _Reader(Marks):
         subject = index < self.place
         term = Term(low, kind, self.prep, subject, self.denied, cost, len(terms), self.clause, self.owner, lexeme(low))
         term.replaced = self.replacing
+        done = low.endswith("ed") or low in lexicon.PARTICIPLES
+        between = self.low_at(index - 1) in ("not", "never", "now", "also")
+        term.undergone = done and self.low_at(index - 2 if between else index - 1) in lexicon.BE
+        self.reading.perfect = self.reading.perfect or (done and self.low_at(index - 1) in ("has", "have"))
         terms.append(term)
 
     def _multiplies(self, index: int) -> bool:

@@ -21,6 +21,8 @@ class Term:
         owner: the word that owns it: `Dan` of `Dan's car`.
         lexeme: what is known of the word.
         label: whether it is a number that tells one thing from others of its kind: `room 4`.
+        rank: whether it is a number that tells a place in a row: `second floor`, but not `two floors`.
+        undergone: whether it is what is done to somebody: `to be paid`, but not `to pay`.
         replaced: whether it is said to give way to another: `replaced the iPhone`.
     """
 
@@ -36,6 +38,8 @@ class Term:
     lexeme: Lexeme
     label: bool = False
     replaced: bool = False
+    rank: bool = False
+    undergone: bool = False
 
 
 @dataclass(slots=True)
@@ -57,6 +61,8 @@ class Reading:
         recurring: it tells of something that is done on every such day.
         additive: it puts something beside what is there.
         timeless: its tense says nothing.
+        perfect: its verb tells what has been done: `has seen`.
+        focus: how many terms stand before what `only` or `every` is said of, or -1.
         cut: it is too long, and was not read to its end.
     """
 
@@ -74,4 +80,6 @@ class Reading:
     recurring: bool = False
     additive: bool = False
     timeless: bool = False
+    perfect: bool = False
+    focus: int = -1
     cut: bool = False

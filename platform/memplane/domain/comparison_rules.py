@@ -2,6 +2,7 @@
 
 from memplane.domain import comparison_lexicon as lexicon
 from memplane.domain.comparison_parsing import Statement, Token
+from memplane.domain.comparison_thesaurus import is_slip
 from memplane.domain.comparison_verdicts import Bands, Verdict
 
 _USER = frozenset({"user"})
@@ -128,7 +129,7 @@ def _takes_back(old: Statement, new: Statement, come: frozenset[str]) -> bool:
     if old.ended or old.negative:
         return False
     leaving = lexicon.LEAVING.get(new.verb)
-    if leaving is not None:
+    if leaving is not None and not new.tokens[new.verb].surface.endswith("ing"):
         states = old.verb in leaving or bool(leaving & old.keys)
         return states and old.subject == new.subject and come <= {new.verb} and len(new.keys - new.subject) > 1
     denied = new.negative and new.verb == "have" == old.verb
@@ -298,7 +299,7 @@ def _misspelt(old: Statement, new: Statement, gone: frozenset[str], come: frozen
     a, b = old.tokens[next(iter(gone))], new.tokens[next(iter(come))]
     if a.kind != "w" or b.kind != "w" or min(len(a.surface), len(b.surface)) < 5 or old.directed != new.directed:
         return False
-    return old.negative == new.negative and _slip(a.surface, b.surface)
+    return old.negative == new.negative and (_slip(a.surface, b.surface) or is_slip(a.surface, b.surface))
 
 
 def _slip(a: str, b: str) -> bool:

@@ -8,9 +8,17 @@ from memplane.domain import comparison_phrases as phrases
 from memplane.domain.comparison_alignment import Alignment, Match
 from memplane.domain.comparison_reading import Reading, Term
 from memplane.domain.comparison_roles import is_crossed, is_doubly_denied, is_other_subject
-from memplane.domain.comparison_thesaurus import Relation, is_only_noun, may_be_verb, relation
+from memplane.domain.comparison_thesaurus import Relation, is_only_noun, may_be_noun, may_be_verb, relation
 
-_TURNS = re.compile(r"\b(?:away|off|against|without|gone|back|over(?=\W*$|[.,;]))\b", re.IGNORECASE)
+_TURNS = re.compile(
+    r"\b(?:away|off|against|without|gone|back|(?:rent|hire|lease|let)(?:s|d|ed)? out|over(?=\W*$|[.,;]))\b",
+    re.IGNORECASE,
+)
+_PAID = re.compile(r"\b(?:for a living|(?:by|as a) profession|professional|as a job)", re.IGNORECASE)
+_UNPAID = re.compile(r"\b(?:hobby|hobbies|pastime|for fun|spare time|free time|leisure)\b", re.IGNORECASE)
+_ROUNDING = 1e-6
+_GIVING = frozenset({"perform", "conduct", "provid", "offer", "give", "sell", "teach"})
+"""Verbs of those from whom somebody has what they have: who performs an operation does not have one."""
 _CONTENT = 0.6
 """Cost from which a word carries content of its own."""
 
@@ -24,13 +32,37 @@ def is_same(lying: Alignment) -> bool:
     if denied or old.quantifiers != new.quantifiers or _is_meant_otherwise(lying):
         return False
     left = [*lying.lost, *lying.found]
-    if any(_says_change(term) for term in left) or _is_or_has(lying) or is_crossed(lying) or is_other_subject(lying):
+    if (
+        any(_says_change(term) for term in left)
+        or _is_or_has(lying)
+        or _has_rivals(lying)
+        or is_crossed(lying)
+        or is_other_subject(lying)
+    ):
         return False
     named = sum(match.old.cost for match in lying.matches)
     if named < 1.0 or _leaves_content(left, named, lying):
         return False
     framing = sum(term.cost - (0.0 if _is_asking(term, old, new) else 0.5) for term in left if term.cost >= 1.0)
-    return lying.residue - framing <= min(2.0, max(0.75, 0.3 * named))
+    return lying.residue - framing <= min(2.0, max(0.75, 0.3 * named)) + _ROUNDING
+
+
+def _has_rivals(lying: Alignment) -> bool:
+    """Whether each text has a noun of its own in the place of the other's, if a light one: `a degree`, `a job`."""
+    lost, found = (
+        [term for term in terms if _is_thing(term, told)]
+        for terms, told in ((lying.lost, lying.old), (lying.found, lying.new))
+    )
+    return any(
+        a.subject == b.subject and relation(a.low, b.low) in (Relation.NONE, Relation.SISTER, Relation.OPPOSITE)
+        for a in lost
+        for b in found
+    )
+
+
+def _is_thing(term: Term, told: Reading) -> bool:
+    """Whether a word names a thing, and is not its text's verb."""
+    return term.kind == "w" and term.lexeme.key != told.verb and may_be_noun(term.low)
 
 
 def _is_meant_otherwise(lying: Alignment) -> bool:
@@ -41,11 +73,15 @@ def _is_meant_otherwise(lying: Alignment) -> bool:
         hedged -= {"wish"}
     if is_doubly_denied(lying):
         hedged -= {"can"}
+    if "must" in hedged and (old.perfect or new.perfect):
+        return True
     if any(_is_asking(term, old, new) for term in (*lying.lost, *lying.found)):
         hedged -= {"must", "should", "wish"}
-    if not (hedged <= {"must"} or hedged == {"should", "wish"}):
+    if not (hedged <= {"must"} or hedged in ({"should", "wish"}, {"should", "must"})):
         return True
-    return old.past != new.past and old.ended < 0 and _is_retold(lying)
+    if old.past == new.past or old.ended >= 0 or (old.verb == new.verb and old.verb in lexicon.EVENTS):
+        return False
+    return _is_retold(lying)
 
 
 def _leaves_content(left: list[Term], named: float, lying: Alignment) -> bool:
@@ -57,6 +93,8 @@ def _leaves_content(left: list[Term], named: float, lying: Alignment) -> bool:
         and not _is_asking(term, lying.old, lying.new)
         and not _is_frame_verb(term, lying)
         and not _is_title(term, lying)
+        and not _is_device(term, lying)
+        and not _is_repeated(term, lying)
     ]
     if not hard or (len(hard) == 1 and _is_implied(hard[0], lying)):
         return False
@@ -74,6 +112,12 @@ def _is_asking(term: Term, old: Reading, new: Reading) -> bool:
 def _is_or_has(lying: Alignment) -> bool:
     """Whether the same words stand after `is` and after `has`: `is a manager`, `has a manager`."""
     literal = all(match.old.low == match.new.low and match.old.kind == "w" for match in lying.matches)
+    if "have" in (lying.old.verb, lying.new.verb) and {lying.old.verb, lying.new.verb} & _GIVING:
+        return True
+    if {lying.old.verb, lying.new.verb} == {"have", "work"} and any(
+        {match.old.prep, match.new.prep} == {"", "at"} for match in lying.matches
+    ):
+        return True  # `owns a bakery`, `works at a bakery`
     someone = any(match.old.lexeme.key in lexicon.PEOPLE and not match.old.subject for match in lying.matches)
     return literal and someone and {lying.old.verb, lying.new.verb} == {"be", "have"}
 
@@ -130,17 +174,29 @@ def _is_retold(lying: Alignment) -> bool:
 
 def _is_frame_verb(term: Term, lying: Alignment) -> bool:
     """Whether a word is the verb of its text, and that of the other text carries nothing or stands in both."""
-    if term.kind != "w" or term.subject or term.cost > 1.0 or sum(match.old.cost for match in lying.matches) < 3:
+    if term.kind != "w" or term.subject or term.cost > 1.0 or not term.lexeme.forms & phrases.FRAME_VERBS:
+        return False
+    if sum(match.old.cost for match in lying.matches) < 3:
         return False
     left = [*lying.lost, *lying.found]
     for one, other, own in ((lying.old, lying.new, lying.lost), (lying.new, lying.old, lying.found)):
         if term in own and term.lexeme.key == one.verb:
+            if other.verb == "be" and (term.lexeme.forms & phrases.DEEDS or _is_placed(term, one)):
+                return False
             if one.past and not other.past and other.verb in ("be", "have"):
                 return False  # `returned the tickets` tells of what happened, `has the tickets` of what is
             return not any(
-                rival.cost >= _CONTENT and rival.lexeme.key == other.verb for rival in left if rival is not term
+                rival.cost >= _CONTENT and (rival.lexeme.key == other.verb or (not other.verb and rival.low == "live"))
+                for rival in left
+                if rival is not term
             )
     return False
+
+
+def _is_placed(verb: Term, told: Reading) -> bool:
+    """Whether a verb of playing tells where: `plays in the stadium`, but not `plays the violin`."""
+    after = told.terms[verb.place + 1] if verb.place + 1 < len(told.terms) else None
+    return "play" in verb.lexeme.forms and after is not None and after.prep != ""
 
 
 def _is_title(term: Term, lying: Alignment) -> bool:
@@ -148,8 +204,25 @@ def _is_title(term: Term, lying: Alignment) -> bool:
     if term.kind != "w" or term.lexeme.key in lexicon.PEOPLE or not is_only_noun(term.low):
         return False
     told = lying.old if any(one is term for one in lying.old.terms) else lying.new
+    if term.lexeme.key == told.verb:
+        return False
     after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
     return after is not None and after.kind == "n" and after.prep == term.prep and not term.subject
+
+
+def _is_device(term: Term, lying: Alignment) -> bool:
+    """Whether a noun only tells what sort of device a model is that both texts name: `a Pixel 8`, `a Pixel 8 phone`."""
+    if term.low not in phrases.DEVICES or not {lying.old.verb, lying.new.verb} <= {"be", "have", "use", "drive"}:
+        return False
+    named = sum(match.old.cost for match in lying.matches if match.old.kind in ("n", "#"))
+    return named >= 4.0 and len(lying.lost) + len(lying.found) <= 2
+
+
+def _is_repeated(term: Term, lying: Alignment) -> bool:
+    """Whether `every week` only repeats that something is done every Sunday."""
+    return term.low == "weekly" and any(
+        match.old.low.startswith("day:") and "every" in (match.old.prep, match.new.prep) for match in lying.matches
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -160,12 +233,17 @@ def _turns(text: str) -> frozenset[str]:
 
 def is_turned(old: str, new: str) -> bool:
     """Whether a small word in one of two texts alone may turn its meaning."""
-    return _turns(old) != _turns(new)
+    if _turns(old) != _turns(new):
+        return True
+    return bool((_PAID.search(old) and _UNPAID.search(new)) or (_UNPAID.search(old) and _PAID.search(new)))
 
 
 def is_apart(lying: Alignment) -> bool:
     """Whether words that limit or deny tell apart what looks the same."""
     old, new = lying.old, lying.new
-    if old.quantifiers != new.quantifiers or {"wish", "maybe"} & (old.hedges ^ new.hedges):
+    hedged = old.hedges ^ new.hedges
+    if old.quantifiers != new.quantifiers or {"wish", "maybe"} & hedged:
+        return True
+    if "must" in hedged and (old.perfect or new.perfect):
         return True
     return any(match.flipped and not _is_turned(match, lying) for match in lying.matches)

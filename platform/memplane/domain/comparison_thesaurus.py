@@ -35,6 +35,9 @@ _DENYING = ("un", "in", "im", "ir", "il", "dis", "non")
 _DERIVING = ("able", "er", "or", "ment", "ness", "ing", "ation", "ion", "al", "ity", "ive", "ly", "y", "ist")
 _MAX_ASCENT = 3
 _MAX_LENGTH = 18
+_MIN_SLIP = 7
+"""A word of fewer letters is too often another word with one letter exchanged."""
+_MAX_SPAN = 4
 _BROAD = 7
 """Senses with fewer senses above them are too general to make sisters of what lies under them."""
 
@@ -97,6 +100,12 @@ def may_be_verb(low: str) -> bool:
     """Whether a lower-case word is a form of a verb that has a frequent sense."""
     first = _table().verbs
     return any(int(sense, 36) >= first for sense in lexeme(low).senses)
+
+
+def may_be_noun(low: str) -> bool:
+    """Whether a lower-case word names a thing in a frequent sense."""
+    table = _table()
+    return any(table.nouns <= int(sense, 36) < table.verbs for sense in lexeme(low).senses)
 
 
 def is_only_noun(low: str) -> bool:
@@ -175,6 +184,19 @@ def denies(one: str, other: str) -> bool:
     if len(short) >= 3 and long.endswith(short) and long[: len(long) - len(short)] in _DENYING:
         return True
     return one != other and {one[-4:], other[-3:]} == {"less", "ful"} and one[:-4] == other[:-3]
+
+
+def is_slip(one: str, other: str) -> bool:
+    """Whether an unknown word is a long known one but for one letter, or for letters that changed places."""
+    if bool(lexeme(one).forms) == bool(lexeme(other).forms):
+        return False
+    short, long = sorted((one, other), key=len)
+    if len(short) < _MIN_SLIP or len(long) - len(short) > 1 or one[0] != other[0] or long[-1] != short[-1]:
+        return False
+    if len(short) == len(long):
+        apart = [place for place in range(len(one)) if one[place] != other[place]]
+        return len(apart) == 1 or (sorted(one) == sorted(other) and apart[-1] - apart[0] <= _MAX_SPAN)
+    return any(long[:place] + long[place + 1 :] == short for place in range(1, len(long)))
 
 
 def _extends(a: Lexeme, b: Lexeme) -> bool:

@@ -11,14 +11,23 @@ _TOKEN = re.compile(
     r"""
     (?P<address>[\w.+-]+@[\w-]+(?:\.[\w-]+)+ | https?://\S+ | www\.\S+)
   | (?P<phone>\+\d[\d ()-]{5,}\d)
+  | (?P<monthly>\b(?:0?[1-9]|1[0-2])/(?:19|20)\d\d\b)
   | (?P<dotted>\d+(?:\.\d+){2,})
-  | (?P<time>(?P<hour>\d{1,2})(?:[:.h](?P<minute>[0-5]\d))?\s?(?P<half>[ap]\.?m\b\.?) | (?P<clock>\d{1,2}:[0-5]\d))
+  | (?P<time>(?P<hour>\d{1,2})(?:[:.h](?P<minute>[0-5]\d))?\s?(?P<half>[apAP]\.?[mM]\b\.?) | (?P<clock>\d{1,2}:[0-5]\d))
   | (?P<number>-?\d{1,3}(?:,\d{3})+(?:\.\d+)? | -?\d+(?:\.\d+)?)(?P<unit>[^\W\d_]+(?:-[\w-]+|\d[\w-]*)?)?
   | (?P<word>[^\W\d_][^\W_]*(?:['][^\W\d_]+)*(?:[-/._][^\W_]+)*[+\#]*)
   | (?P<sign>[€$£%])
     """,
     re.VERBOSE,
 )
+_SIGNS = frozenset("€$£")
+UNITS = {
+    "s": "seconds", "sec": "seconds", "secs": "seconds", "ms": "milliseconds", "min": "minutes", "mins": "minutes",
+    "h": "hours", "hr": "hours", "hrs": "hours", "kb": "kilobytes", "mb": "megabytes", "gb": "gigabytes",
+    "tb": "terabytes", "mg": "milligrams", "ml": "milliliters", "l": "litres", "wk": "weeks", "wks": "weeks",
+    "yrs": "years", "lb": "pounds", "lbs": "pounds", "oz": "ounces", "mph": "mph",
+}  # fmt: skip
+"""From what may stand after a number alone to the word that it stands for."""
 _ORDINAL = frozenset({"st", "nd", "rd", "th"})
 _REWRITES = tuple(
     (re.compile(pattern, re.IGNORECASE), to)
@@ -45,8 +54,8 @@ _REWRITES = tuple(
             r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )(?<!\bget )(?<!\bgot )\bused to\b(?= \w)",
             "ended-now",
         ),
-        (r"\b(\d{1,2}(?::\d\d)?) in the morning\b", r"\1 am"),
-        (r"\b(\d{1,2}(?::\d\d)?) (?:in the (?:evening|afternoon)|at night)\b", r"\1 pm"),
+        (r"\b(\d{1,2}(?:[:.]\d\d)?) in the morning\b", r"\1 am"),
+        (r"\b(\d{1,2}(?:[:.]\d\d)?) (?:in the (?:evening|afternoon)|at night)\b", r"\1 pm"),
         (r"\b(?:has |have )?given? up(?: on)?\b|\bgave up(?: on)?\b|\bdropped out of\b", "stopped"),
         (r"\bis (?:employed|hired) (?:by|at)\b", "works at"),
         (r"\bworks for\b", "works at"),
@@ -56,7 +65,10 @@ _REWRITES = tuple(
         (r"\b's (?:husband|wife|spouse) is(?= (?:now )?(?-i:[A-Z]))", " is married to"),
         (r"\byears? old\b|\byears? of age\b", "age"),
         (
-            r"\bat most\b|\bno more than\b|(?<!\bgo )(?<!\bgone )(?<!\bwent )(?<!\bmoved )(?<!\brose )\bup to\b",
+            (
+                r"\bat most\b|\bno more than\b|(?<!\bgo )(?<!\bgone )(?<!\bwent )(?<!\bmoved )(?<!\brose )"
+                r"(?<!\bscaled )(?<!\bgrew )(?<!\bincreased )(?<!\braised )\bup to\b"
+            ),
             "maximum",
         ),
         (r"\bat least\b|\bno less than\b", "minimum"),
@@ -111,6 +123,7 @@ class Word:
     name: bool = False
     key: str = ""
     stop: bool = False
+    rank: bool = False
 
 
 def read(text: str) -> list[Word]:
@@ -124,6 +137,9 @@ def read(text: str) -> list[Word]:
             found += _words(raw, first=not found)
         elif match["time"]:
             found.append(Word(_time(match), "#"))
+        elif match["monthly"]:
+            month, year = raw.split("/")
+            found += (Word(f"month:{int(month)}", "#"), Word(year, "#"))
         elif match["number"]:
             found += _number(match)
         elif match["sign"]:
@@ -132,18 +148,18 @@ def read(text: str) -> list[Word]:
             found.append(Word(re.sub(r"[\s()]", "", raw.lower()), "#"))
         if stopped and len(found) > start:
             found[start].stop = True
-    return _dated(found)
+    return _dated(_measured(found))
 
 
 def _words(raw: str, *, first: bool) -> list[Word]:
     low = raw.lower().removesuffix("'s").removesuffix("'")
     named = raw[0].isupper() and not first
-    if any(letter.isdecimal() for letter in low) and not low.startswith("ended"):
+    if any(letter.isdecimal() for letter in low) and low not in CANONICAL and low != "ended-now":
         return [Word(low, "#")]
     if "-" in low and low not in CANONICAL and low not in ("ended-now", "any-more"):
         return [word for part in raw.split("-") if part for word in _words(part, first=first)]
     if low in lexicon.NUMBERS and not named:
-        return [Word(lexicon.NUMBERS[low], "#")]
+        return [Word(lexicon.NUMBERS[low], "#", rank=low in lexicon.RANKS)]
     if low in lexicon.WEEKDAYS or low.removesuffix("s") in lexicon.WEEKDAYS:
         return [Word(low, "d")]
     known = low in CANONICAL and not raw.isupper()
@@ -163,10 +179,35 @@ def _number(match: re.Match[str]) -> list[Word]:
     value = match["number"].replace(",", "")
     unit = (match["unit"] or "").lower()
     if not unit or unit in _ORDINAL:
-        return [Word(value, "#")]
-    if unit in CANONICAL:
-        return [Word(value, "#"), Word(unit, "w")]
+        return [Word(value, "#", rank=bool(unit))]
+    if unit in CANONICAL or unit in UNITS:
+        return [Word(value, "#"), Word(UNITS.get(unit, unit), "w")]
     return [Word(value + unit, "#")]
+
+
+def _clocked(words: list[Word], place: int) -> None:
+    """Put `half past six` and `a quarter to eight` into the form of a time."""
+    told = words[place : place + 3]
+    shift = {"half": 30, "quarter": 15}[told[0].low]
+    if len(told) < 3 or told[1].low not in ("past", "to") or not told[2].low.isdecimal() or int(told[2].low) > 12:
+        return
+    hour = int(told[2].low)
+    late = told[1].low == "past"
+    words[place : place + 3] = [Word(f"at:{hour if late else (hour - 1) or 12}:{shift if late else 60 - shift}", "#")]
+
+
+def _measured(words: list[Word]) -> list[Word]:
+    """Put the sign of a currency after its amount, and write out what a number counts: `$ 5`, `64 GB`."""
+    for place in range(len(words) - 1, -1, -1):
+        if words[place].low in ("half", "quarter"):
+            _clocked(words, place)
+    for place, word in enumerate(words[1:], 1):
+        before = words[place - 1]
+        if word.kind == "#" and before.low in _SIGNS:
+            words[place - 1], words[place] = word, before
+        elif word.kind == "w" and word.low in UNITS and before.kind == "#" and before.low[:1].isdecimal():
+            word.low, word.name = UNITS[word.low], False
+    return words
 
 
 def _dated(words: list[Word]) -> list[Word]:

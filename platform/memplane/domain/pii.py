@@ -6,9 +6,10 @@ the beginning of a run only.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from memplane.domain import pii_patterns as forms
 
@@ -34,6 +35,17 @@ class Found:
     kind: Pii
     start: int
     end: int
+
+
+EVERY = frozenset(Pii)
+
+
+class Finder(Protocol):
+    """What finds personal data; called from several threads at once."""
+
+    def __call__(self, text: str, only: Collection[Pii] = EVERY) -> Sequence[Found]:
+        """Finds of these kinds, in order; no two overlap."""
+        ...
 
 
 _Finds = Iterator[tuple[Pii, int, int]]
@@ -341,23 +353,23 @@ def _find(text: str, only: Collection[Pii]) -> list[Found]:
     return [Found(one.kind, positions[one.start], positions[one.end - 1] + 1) for one in found]
 
 
-def find(text: str) -> tuple[Found, ...]:
-    """All personal data in a text, in order; where two finds overlap, the longer one stands."""
-    return tuple(_find(text, frozenset(Pii)))
+def find(text: str, only: Collection[Pii] = EVERY) -> tuple[Found, ...]:
+    """All personal data of these kinds in a text, in order; where two finds overlap, the longer one stands."""
+    return tuple(_find(text, only))
 
 
-def kinds(text: str) -> tuple[str, ...]:
+def kinds(text: str, find_pii: Finder = find) -> tuple[str, ...]:
     """The kinds of personal data in a text, each once, sorted."""
-    return tuple(sorted({found.kind.value for found in find(text)}))
+    return tuple(sorted({found.kind.value for found in find_pii(text)}))
 
 
-def redact(text: str, only: Collection[Pii]) -> str:
+def redact(text: str, only: Collection[Pii], find_pii: Finder = find) -> str:
     """Text with a mark such as ``[email]`` in place of each find of these kinds.
 
-    What the marks leave is searched again until :func:`find` finds nothing of these kinds, at most ten times.
+    What the marks leave is searched again until nothing of these kinds is found, at most ten times.
     """
     for _ in range(10):
-        found = _find(text, only)
+        found = find_pii(text, only)
         if not found:
             break
         parts, end = [], 0

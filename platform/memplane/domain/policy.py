@@ -12,7 +12,7 @@ from memplane.domain.errors import (
     VisibilityForbidden,
 )
 from memplane.domain.memory import MemoryType, Visibility
-from memplane.domain.pii import Pii
+from memplane.domain.pii import Finder, Pii, find
 from memplane.domain.screening import Screening
 
 
@@ -200,6 +200,7 @@ class Policy:
         rankings: ranking profiles by name; ``default`` is always there.
         merging: from which similarity on two texts may be one fact.
         digest: ``sha256:`` and the hash of the files' content.
+        find_pii: what finds personal data; chosen by the operator's settings, not by the files.
     """
 
     categories: Mapping[str, Category]
@@ -210,6 +211,7 @@ class Policy:
     rankings: Mapping[str, RankingProfile]
     merging: MergeRules
     digest: str
+    find_pii: Finder = field(default=find, compare=False, repr=False)
 
     def allowlist(self, agent: str) -> Allowlist:
         """The agent's allowlist; an agent that the policy does not know has an empty one."""

@@ -1,10 +1,12 @@
 """The policy in force, and its renewal while the server runs."""
 
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
 from memplane.adapters.policy_files.loading import load_policy, yaml_files
 from memplane.domain.errors import PolicyError
+from memplane.domain.pii import Finder, find
 from memplane.domain.policy import Policy
 
 _Stamp = tuple[str, int, int, int, int]
@@ -14,6 +16,10 @@ _Fingerprint = tuple[_Stamp, ...]
 class PolicyFiles:
     """A policy folder and the last good policy that was read from it. Safe to use from several threads.
 
+    Args:
+        folder: where the files are.
+        find_pii: what each policy that is read finds personal data with.
+
     Attributes:
         last_error: why the newest state of the folder was not taken; ``None`` when it was.
 
@@ -21,11 +27,12 @@ class PolicyFiles:
         PolicyError: the folder's policy is wrong, on construction.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, find_pii: Finder = find) -> None:
         self._folder = folder
+        self._find_pii = find_pii
         self._lock = Lock()
         self._seen = self._fingerprint()
-        self._current = load_policy(folder)
+        self._current = self._load()
         self.last_error: PolicyError | None = None
 
     @property
@@ -77,9 +84,12 @@ class PolicyFiles:
 
     def _attempt(self) -> Policy | PolicyError:
         try:
-            return load_policy(self._folder)
+            return self._load()
         except PolicyError as error:
             return error
+
+    def _load(self) -> Policy:
+        return replace(load_policy(self._folder), find_pii=self._find_pii)
 
     def _settle(self, result: Policy | PolicyError, seen: _Fingerprint) -> None:
         self._seen = seen

@@ -1,7 +1,7 @@
 """PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -21,7 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
 from memplane.adapters.sql.rows import key_of
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
+from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways, lock_names
 from memplane.application.ports import Reader, UnitOfWork
 from memplane.application.records import Candidates, Query, StoredKey
 from memplane.domain.capabilities import POSTGRES
@@ -128,14 +128,13 @@ class PostgresStorage:
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
             yield PostgresReader(connection)
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
+    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
+        begun = {"tenant": tenant, "names": lock_names(tenant, users)}
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async with self._engine.begin() as connection:
-                    await connection.execute(
-                        sa.text("SELECT set_config('memplane.tenant', :tenant, true)"), {"tenant": tenant}
-                    )
+                    await connection.execute(_BEGIN, begun)
                     return await work(SqlUnitOfWork(connection, tenant, insert, TEXT_SYNTAX, WAYS))
             except sa.exc.TimeoutError as error:
                 raise StorageUnavailable("all database connections are busy; try again shortly") from error
@@ -160,6 +159,10 @@ class PostgresStorage:
             await connection.execute("SELECT 1")
 
 
+_BEGIN = sa.text(
+    "SELECT set_config('memplane.tenant', :tenant, true), (SELECT count(pg_advisory_xact_lock("
+    "hashtextextended(name, 0))) FROM unnest(CAST(:names AS text[])) AS name)"
+)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 
 

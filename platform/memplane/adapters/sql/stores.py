@@ -76,7 +76,9 @@ class SqlMemories:
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
-        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
+        whole = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
+        # the driver reads a statement anew each time when it has more than fifty values
+        values = {name: value for name, value in whole.items() if value is not None}
         return (await self._connection.execute(upserts(self._insert).memory, values)).first() is not None
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:

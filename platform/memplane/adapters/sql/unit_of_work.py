@@ -31,6 +31,11 @@ class Ways:
     read: ReadMemories | None = None
 
 
+def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
+    """By what users are locked, in one order for every writer."""
+    return [f"{tenant}/{user}" for user in sorted(set(users))]
+
+
 class SqlUnitOfWork:
     """The stores of one open transaction; whoever opened the transaction commits it."""
 
@@ -54,7 +59,7 @@ class SqlUnitOfWork:
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:
         """Let no other transaction write these users' memories until this one ends; in the order of their names."""
-        await self._ways.lock(self._connection, [f"{self._tenant}/{user}" for user in sorted(set(user_ids))])
+        await self._ways.lock(self._connection, lock_names(self._tenant, user_ids))
 
     async def ensure_tenant(self, now: datetime) -> None:
         """Make the tenant if it is new."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -76,8 +76,9 @@ class SqliteStorage:
         async with self._reading() as snapshot:
             yield SqliteReader(snapshot, self._caches)
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
-        """Run ``work`` in one transaction and commit."""
+    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
+        """Run ``work`` in one transaction and commit; nobody else writes until it ends."""
+        del users
         _refuse_other(tenant)
         try:
             async with self._turn, self._writer.begin() as connection:

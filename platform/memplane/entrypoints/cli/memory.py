@@ -169,6 +169,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     tag: Tags = None,
     pinned: Pinned = None,
     thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    disputed: Annotated[bool, typer.Option("--disputed", help="Those that wait for confirm or reject.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
     every: Annotated[bool, typer.Option("--all", help="Every page, not only one.")] = False,
@@ -180,6 +181,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
+    where |= {"trust_state": "disputed"} if disputed else {}
     with session(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
         if every:

@@ -1,7 +1,7 @@
 """The routes: parse a contract, call one use case, render."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Header, Query, Response
@@ -26,7 +26,7 @@ from memplane.contracts.memories import (
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.domain.errors import Invalid
-from memplane.domain.memory import MemoryType
+from memplane.domain.memory import MemoryType, TrustState
 from memplane.domain.scope import Filters
 from memplane.entrypoints.http import convert, examples, problems
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
@@ -141,6 +141,9 @@ def _kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
     return _NEW.get(outcome.outcome, 200), convert.outcome_of(outcome)
 
 
+Standing = Literal["candidate", "confirmed", "disputed"]
+
+
 @router.get("/memories", responses=described(), tags=["memories"], summary="List memories")
 async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     app: App,
@@ -151,14 +154,21 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     thread_id: Name | None = None,
     tag: Annotated[list[Name] | None, Query()] = None,
     pinned: bool | None = None,
+    trust_state: Standing | None = None,
     agent: Agent = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> MemoryList:
-    """Memories that the agent may read, newest first."""
+    """Memories that the agent may read, newest first; those that wait for a verdict with ``trust_state=disputed``."""
     filters = Filters(user_id=user_id, type=type, thread_id=thread_id, tags=tuple(tag or ()), pinned=pinned)
     page = await app.browse.list(
-        caller, categories=tuple(category or ()), filters=filters, before=cursor, limit=limit, agent=agent
+        caller,
+        categories=tuple(category or ()),
+        filters=filters,
+        trust_states=(TrustState(trust_state),) if trust_state else (),
+        before=cursor,
+        limit=limit,
+        agent=agent,
     )
     return MemoryList(items=[convert.record_of(m) for m in page.items], next=str(page.next) if page.next else None)
 

@@ -1,0 +1,1 @@
+"""Further ways to find personal data, beside the patterns of the domain."""

@@ -1,0 +1,59 @@
+"""Writers of one user wait for each other; others do not wait for them."""
+
+import asyncio
+
+import pytest
+
+from memplane.application import queues
+from memplane.application.queues import UserQueues
+from memplane.domain.errors import StorageUnavailable
+
+
+def test_one_user_is_written_by_one_at_a_time() -> None:
+    async def scenario() -> list[str]:
+        users, told = UserQueues(), []
+        begun = asyncio.Event()
+
+        async def write(name: str, *written: str) -> None:
+            async with users.of("t", written):
+                told.append(f"{name} in")
+                begun.set()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                told.append(f"{name} out")
+
+        first = asyncio.create_task(write("first", "ana", "ben"))
+        await begun.wait()
+        await asyncio.gather(write("second", "ben"), write("third", "cleo"))
+        await first
+        return told
+
+    told = asyncio.run(scenario())
+    assert told.index("first out") < told.index("second in")
+    assert told.index("third in") < told.index("first out")  # the control: another user waits for nobody
+
+
+def test_tenants_have_queues_of_their_own() -> None:
+    async def scenario() -> None:
+        users = UserQueues()
+        async with users.of("t1", ["ana"]), asyncio.timeout(5), users.of("t2", ["ana"]):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_too_long_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        users = UserQueues()
+        async with users.of("t", ["ana"]):
+            with pytest.raises(StorageUnavailable):
+                async with users.of("t", ["ben", "ana"]):
+                    pass
+            async with users.of("t", ["ben"]):  # what was taken before is given back
+                pass
+        async with users.of("t", ["ana", "ana"]):  # and a name said twice is one
+            pass
+
+    asyncio.run(scenario())
