@@ -80,6 +80,7 @@ class Result:
         failed: writes that were refused or broken.
         stored: active memories at the end.
         twice: memories that stand there twice in the same words.
+        missing: facts that stand there in none of their wordings: lost by a wrong merge or an overruling.
         deadlocks: as PostgreSQL counted them.
         edge: milliseconds that one relation takes, of those that a new memory gets.
     """
@@ -90,6 +91,7 @@ class Result:
     stored: int = 0
     lost: int = 0
     twice: int = 0
+    missing: int = 0
     deadlocks: int = 0
     edge: float = 0.0
 
@@ -101,6 +103,7 @@ class Said:
     user: str
     text: str
     kind: str
+    fact: tuple[str, ...]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,12 +120,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with throwaway_server() as server:
         result = written(server, writes)
         with EmbeddedPostgres.start(server.data) as database:
-            examine(database, result)
+            examine(database, writes, result)
             result.edge = asyncio.run(edge_ms(database))
             where = machine(database)
     plain = {
         "writes": len(writes), "distinct": distinct, "stored": result.stored, "lost": result.lost,
-        "twice": result.twice, "failed": result.failed[:5], "deadlocks": result.deadlocks,
+        "twice": result.twice, "missing": result.missing, "failed": result.failed[:5], "deadlocks": result.deadlocks,
         "outcomes": {f"{kind}: {outcome}": count for (kind, outcome), count in sorted(result.outcomes.items())},
     }  # fmt: skip
     tables = [_counts(plain), _outcomes(result)]
@@ -148,13 +151,13 @@ def told(count: int, seed: int) -> list[Said]:
         facts = list(_facts())
         dice.shuffle(facts)
         chosen = facts[:per_user]
-        writes += [Said(user, ways[0], "new") for ways in chosen]
+        writes += [Said(user, ways[0], "new", tuple(ways)) for ways in chosen]
         for _ in range(round(count / USERS) - len(chosen)):
             ways = dice.choice(chosen)
             if dice.random() < 0.5:
-                writes.append(Said(user, _disguised(ways[0], dice), "the same words"))
+                writes.append(Said(user, _disguised(ways[0], dice), "the same words", tuple(ways)))
             else:
-                writes.append(Said(user, dice.choice(ways[1:]), "other words"))
+                writes.append(Said(user, dice.choice(ways[1:]), "other words", tuple(ways)))
     dice.shuffle(writes)
     return writes
 
@@ -197,21 +200,23 @@ def written(server: Server, writes: Sequence[Said]) -> Result:
     return result
 
 
-def examine(database: EmbeddedPostgres, result: Result) -> None:
+def examine(database: EmbeddedPostgres, writes: Sequence[Said], result: Result) -> None:
     """Look into the database itself for what was stored."""
     url = database.conninfo(user="postgres", database="memplane")
     with psycopg.connect(url, row_factory=dict_row) as connection:
         rows = connection.execute("SELECT user_id, content, state FROM memories").fetchall()
         counted = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = 'memplane'").fetchone()
-    active = Counter(
-        (row["user_id"], "".join(c for c in row["content"].casefold() if c.isalnum()))
-        for row in rows
-        if row["state"] == "active"
-    )
+    active = Counter((row["user_id"], _plain(row["content"])) for row in rows if row["state"] == "active")
+    facts = {(write.user, write.fact) for write in writes}
+    result.missing = sum(not any((user, _plain(way)) in active for way in ways) for user, ways in facts)
     result.stored = sum(active.values())
     result.lost = len(rows) - result.stored
     result.twice = sum(count - 1 for count in active.values())
     result.deadlocks = int(counted["deadlocks"]) if counted else -1
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
 
 
 async def edge_ms(database: EmbeddedPostgres) -> float:
@@ -239,7 +244,8 @@ async def edge_ms(database: EmbeddedPostgres) -> float:
 def _counts(plain: dict[str, object]) -> Grid:
     names = {
         "writes": "writes", "distinct": "distinct facts", "stored": "stored and active", "lost": "superseded",
-        "twice": "stored twice in the same words", "deadlocks": "deadlocks",
+        "twice": "stored twice in the same words",
+        "missing": "facts in none of their wordings", "deadlocks": "deadlocks",
     }  # fmt: skip
     failed = plain["failed"]
     rows = [(name, str(plain[key])) for key, name in names.items()]

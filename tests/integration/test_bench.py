@@ -146,7 +146,7 @@ def test_cohorts_of_another_form_are_refused() -> None:
 def test_repeats_are_counted_in_the_database_itself(page: Path) -> None:
     told = figures("benchmarks/repeats.py", "--writes", "100", "--figures", page)
     assert (told["writes"], told["distinct"]) == (100, 40)
-    assert (told["failed"], told["deadlocks"], told["twice"]) == ([], 0, 0)
+    assert (told["failed"], told["deadlocks"], told["twice"], told["missing"]) == ([], 0, 0, 0)
     assert told["distinct"] <= told["stored"] < told["writes"]
     assert told["outcomes"]["the same words: duplicate"] > 0
     assert "eight" in page.read_text().lower()

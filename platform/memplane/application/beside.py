@@ -21,7 +21,7 @@ from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at,
 from memplane.domain.scope import Filters, Scope, trust_levels
 from memplane.domain.tombstones import said_keys
 
-NEIGHBOURS = 8
+NEIGHBOURS = 5
 """As many by meaning, and as many by words."""
 CORRECTED = "corrected"
 RESTORED = "restored"

@@ -4,7 +4,6 @@ Every mutation, whichever way it came, passes here, in one transaction with its 
 events.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.offload import offload
 from memplane.application.ports import Clock, Embedder, Policies, Storage, UnitOfWork
 from memplane.application.queues import UserQueues
 from memplane.application.records import Answered, ChangeEntry, OperationalEvent, SearchMaterial
@@ -213,7 +213,8 @@ class Gateway:
         Computed before a transaction opens: no connection is held while a model works.
         """
         vectors = await self._embedder.embed([meaning for _, meaning in texts])
-        found = await asyncio.to_thread(lambda: [terms(words) for words, _ in texts])
+        size = sum(len(words) for words, _ in texts)
+        found = await offload(size, lambda: [terms(words) for words, _ in texts])
         return [SearchMaterial(*both) for both in zip(found, vectors, strict=True)]
 
     async def material_of(self, text: MemoryText) -> SearchMaterial:

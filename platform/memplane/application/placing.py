@@ -1,12 +1,12 @@
 """Where a new memory goes: beside what is known, into it, or in its place."""
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import Placed, evidence, is_rejected, neighbours, retire, supersede
 from memplane.application.gateway import Write
+from memplane.application.offload import offload
 from memplane.application.records import Edge, SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
@@ -167,7 +167,8 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
     """Give a memory the joined words; it is only counted when another one has exactly these."""
     kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
     changed = replace(again, value_hash=value_hash(again.text), pii=kinds)
-    words = await asyncio.to_thread(terms, changed.text.searchable())
+    searchable = changed.text.searchable()
+    words = await offload(len(searchable), terms, searchable)
     material = SearchMaterial(words, fresh.material.embedding)
     told = evidence(fresh.memory, **meta)
     if not await write.uow.memories.replace(changed, material):
@@ -182,7 +183,8 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
 
 
 async def _mention(write: Write, memory: Memory) -> None:
-    found = await asyncio.to_thread(mentions, memory.text.searchable())
+    words = memory.text.searchable()
+    found = await offload(len(words), mentions, words)
     await write.uow.graph.mention(memory, found, write.now)
 
 
