@@ -64,7 +64,8 @@ def test_settings_that_would_break_the_launcher_are_refused(data: Path) -> None:
 def test_a_folder_that_keeps_postgresql_out_is_named(base: Path) -> None:
     blocker = base / "closed"
     blocker.mkdir(mode=0o700)
-    (blocker / "open").mkdir(mode=0o755)
+    (blocker / "open").mkdir()
+    (blocker / "open").chmod(0o755)  # whatever the umask leaves
     folder = blocker / "open" / "data"
     with pytest.raises(
         EmbeddedPostgresError, match=rf"^{blocker} keeps .*chmod o\+x {blocker}`, .*MEMPLANE_DATABASE_URL"
