@@ -75,6 +75,22 @@ class TestAuthority:
         assert write(inner, BERLIN)["outcome"] == "disputed"
         assert texts(caller) == {said}
 
+    def test_a_field_lends_no_weight_to_words_that_nobody_repeated(self, caller: Caller, inner: Caller) -> None:
+        memory = write(inner, PARIS)["id"]
+        assert caller.patch(f"/v1/memories/{memory}", {"importance": 5}).status_code == 200
+        assert write(inner, BERLIN)["outcome"] == "superseded"
+        assert texts(caller) == {BERLIN}
+
+    def test_a_change_of_disputed_words_overrules_nothing(self, caller: Caller) -> None:
+        old = write(caller, PARIS)["id"]
+        say(caller, old, "confirm")
+        disputed = write(caller, BERLIN)["id"]
+        changed = caller.patch(f"/v1/memories/{disputed}", {"content": ROME}).json()
+        assert changed["overruled"] == []
+        assert texts(caller) == {PARIS}
+        say(caller, disputed, "confirm")
+        assert texts(caller) == {ROME}
+
     def test_repeats_by_the_less_trusted_push_nothing_out(self, caller: Caller, inner: Caller) -> None:
         turn = caller.say("Paris it is.", auto_extract=False)["turn_id"]
         memory = write(caller, PARIS, visibility="shared", source_ids=[turn], importance=2)["id"]

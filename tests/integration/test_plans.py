@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -44,14 +44,10 @@ from memplane.domain.scope import Filters, Scope
 from memplane.domain.text import terms
 from support.cluster import Database, Databases
 from support.filling import insert
+from support.plans import OTHER, TENANT, Explainer, Sent, nodes, planned, told, unserved
 
-TENANT, OTHER = "busy", "other"
 USERS, THREADS, TURNS = 20, 50, 10
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-GROWING = {
-    "memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events", "tombstones",
-    "entities", "entity_aliases", "memory_entities", "idempotency_keys", "consent_proposals",
-}  # fmt: skip
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
 
 # Rows for each tenant: (table, number of rows, expressions of n).
@@ -103,87 +99,6 @@ def busy(databases: Databases) -> Iterator[Database]:
         connection.execute("VACUUM ANALYZE")
     yield made
     databases.drop(made)
-
-
-@dataclass
-class Sent:
-    """The statements that a connection sent, with their values."""
-
-    statements: list[tuple[str, Any]] = field(default_factory=list)
-
-    def cursor_class(self) -> type[psycopg.AsyncCursor[Any]]:
-        """A cursor that notes what it sends."""
-        statements = self.statements
-
-        class Noting(psycopg.AsyncCursor[Any]):
-            async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:  # noqa: ANN401 - psycopg's own types
-                statements.append((query if isinstance(query, str) else query.as_string(self), params))
-                return await super().execute(query, params, **options)
-
-        return Noting
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from nodes(child)
-
-
-def told(plan: dict[str, Any]) -> str:
-    """A plan in short, for a failed test."""
-    parts = ("Node Type", "Relation Name", "Index Name", "Index Cond", "Filter")
-    return "\n".join(" | ".join(str(node[part]) for part in parts if part in node) for node in nodes(plan))
-
-
-def unserved(plan: dict[str, Any], *, beyond_tenant: bool) -> list[str]:
-    """Tables that a plan reads whole, or whole tenants of which it reads."""
-    found = []
-    for node in nodes(plan):
-        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in GROWING:
-            found.append(node["Relation Name"])
-        if "Index Name" in node:
-            columns = set(re.findall(r"\((\w+)\)?(?:::\w+)? (?:=|<|>)", node.get("Index Cond", "")))
-            leading = "key_id" if node["Index Name"] == "ix_api_keys_key" else "tenant_id"
-            if leading not in columns or (beyond_tenant and columns == {"tenant_id"}):
-                found.append(node["Index Name"])
-    return found
-
-
-class Explainer:
-    """Explains statements as the application's role, within a tenant."""
-
-    def __init__(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-
-    def plans(self, statement: str, values: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - whatever was sent
-        """The plan for these values, and the one for any."""
-        with self._connection.transaction(force_rollback=True):
-            self._connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
-            self._connection.execute("SELECT set_config('memplane.key', %s, true)", (f"{TENANT}7",))
-            yield self._plan(f"EXPLAIN (FORMAT JSON) {statement}", values)
-            if values:
-                yield self._plan(f"EXPLAIN (FORMAT JSON, GENERIC_PLAN) {numbered(statement)}", None)
-
-    def _plan(self, explain: str, values: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was sent
-        return planned(self._connection, explain, values)
-
-
-def planned(connection: psycopg.Connection, explain: str, values: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was sent
-    row = connection.execute(explain, values).fetchone()
-    assert row is not None
-    plan: dict[str, Any] = row[0][0]["Plan"]
-    return plan
-
-
-def numbered(statement: str) -> str:
-    """A statement with psycopg's placeholders as PostgreSQL's own."""
-    names: dict[str, str] = {}
-
-    def number(match: re.Match[str]) -> str:
-        key = match.group(1) or f"#{len(names)}"
-        return names.setdefault(key, f"${len(names) + 1}")
-
-    return re.sub(r"%(?:\((\w+)\))?s", number, statement).replace("%%", "%")
 
 
 @pytest.fixture

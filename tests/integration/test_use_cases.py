@@ -12,11 +12,12 @@ from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.application import accesses as accesses_module
 from memplane.application.accesses import AccessLog
 from memplane.application.embedding_guard import EmbeddingGuard
-from memplane.application.ingest import MAX_BATCH, NewTurn
+from memplane.application.ingest import MAX_BATCH
 from memplane.application.keys import NewKey
 from memplane.application.recall import Question
 from memplane.application.records import Access, OperationalEvent
 from memplane.application.remember import NewMemory
+from memplane.application.turns import NewTurn
 from memplane.domain.errors import (
     EmbeddingMismatch,
     Invalid,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from memplane.application.ingest import NewTurn
 from memplane.application.remember import NewMemory
+from memplane.application.turns import NewTurn
 from memplane.bootstrap import DEFAULT_TENANT, SQLITE, Application, policies_of, prepare
 from memplane.domain.memory import MemoryText, MemoryType, Role
 from memplane.domain.pii import EVERY, Found, Pii, find

@@ -3,17 +3,17 @@
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import CORRECTED, overrule, refuse_rejected, supersede
 from memplane.application.feedback import Verb, kept, target
 from memplane.application.gateway import Gateway, Write
-from memplane.application.placing import SUPERSEDES, Outcome
+from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.records import Edge, SearchMaterial
 from memplane.application.remember import NewMemory, prepare
-from memplane.application.targets import require_weight
+from memplane.application.targets import found, require_weight
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.entities import mentions
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, TrustState
@@ -47,7 +47,8 @@ class Correct:
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
         await self._gateway.replayed(principal, verb.once)
-        before = await self._gateway.run(principal, policy, now, lambda write: target(write, speaker, verb, ()))
+        read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version)
+        before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
         right = await asyncio.to_thread(_right, principal, policy, before, correction, now, speaker)
         if right.text == before.text:
@@ -81,8 +82,7 @@ async def _corrected(write: Write, old: Memory, right: Memory, material: SearchM
     others = await overrule(write, right, material, {"verdict": CORRECTED}, forgiving=True)
     if not await write.uow.memories.add(right, material):
         raise Conflict("another memory of this user and category says exactly this already")
-    found = await asyncio.to_thread(mentions, right.text.searchable())
-    await write.uow.graph.mention(right, found, write.now)
+    await note_mentions(write, right)
     gone = (old.id, *others)
     await write.uow.graph.link([Edge(right.id, each, 1.0, SUPERSEDES) for each in gone], write.now)
     write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, right, None, {"corrects": str(old.id)})

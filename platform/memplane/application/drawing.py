@@ -1,8 +1,7 @@
 """Facts that users state in their turns, drawn by rule and stored like any other memory."""
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -11,13 +10,13 @@ from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
 from memplane.application.records import Proposal, SearchMaterial
 from memplane.application.remember import NewMemory, prepare
+from memplane.application.turns import NewTurn
 from memplane.domain.errors import Conflict, MemplaneError
 from memplane.domain.extraction import Extracted, extract
 from memplane.domain.memory import Memory, MemoryText, Source, Turn, new_id
 from memplane.domain.policy import Policy
-from memplane.domain.screening import screened
+from memplane.domain.principal import Principal
 from memplane.domain.tombstones import value_key
-from memplane.domain.writing import constrain
 
 MAX_DRAWN = 3
 PROPOSAL_LIFE = timedelta(days=7)
@@ -27,10 +26,10 @@ REFUSED = "refused"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a turn states, with its words as they would be stored."""
+    """What a turn states, and the memory that it becomes, but for what only the stored turn can tell."""
 
     stated: Extracted
-    text: MemoryText
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +43,16 @@ class Drawn:
 
 
 def statements_of(
-    text: str, actor: str | None, when: datetime | None, policy: Policy, agent: str
+    principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str
 ) -> Sequence[Statement]:
-    """What a user's turn states, of the categories that the agent may write."""
-    allowed = policy.allowlist(agent).write
+    """What a user's turn states, of the categories that the agent may write; as the policy lets it be stored."""
     found = []
-    for stated in extract(text, speaker=_name(actor), when=when, limit=MAX_DRAWN):
-        if stated.category not in allowed:
-            continue
+    for stated in extract(turn.text, speaker=_name(turn.actor_id), when=turn.event_time, limit=MAX_DRAWN):
         try:
-            words = constrain(MemoryText(stated.content), stated.type, policy.writing)
-            found.append(Statement(stated, screened(words, policy.category(stated.category).pii, policy.find_pii)))
+            memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
         except MemplaneError:
-            continue  # a rule's sentence that the policy's own format refuses is no fact worth a turn
+            continue  # not the agent's to write, or what the policy's own format refuses: no fact worth a turn
+        found.append(Statement(stated, memory))
     return found
 
 
@@ -81,7 +77,7 @@ async def draw(
         if stated.field is not None and stated.value is not None and stated.field in sensitive:
             done.append(await _proposed(write, turn, stated))
             continue
-        memory = await asyncio.to_thread(_memory, write, turn, statement, agent)
+        memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
         try:
             async with write.attempt():
                 result = await place(write, Fresh(memory, material, agent, placed))
@@ -94,12 +90,11 @@ async def draw(
     return tuple(done)
 
 
-def _memory(write: Write, turn: Turn, statement: Statement, agent: str) -> Memory:
-    stated = statement.stated
-    new = NewMemory(
+def _memory(turn: NewTurn, stated: Extracted) -> NewMemory:
+    return NewMemory(
         turn.user_id,
         stated.category,
-        statement.text,
+        MemoryText(stated.content),
         stated.type,
         agent_id=turn.agent_id,
         run_id=turn.run_id,
@@ -108,12 +103,9 @@ def _memory(write: Write, turn: Turn, statement: Statement, agent: str) -> Memor
         thread_id=turn.thread_id,
         importance=stated.importance,
         confidence=stated.confidence,
-        source_ids=(turn.id,),
         event_time=stated.event_time,
-        valid_from=turn.event_time or turn.recorded_at,
         attributes={"rule": stated.rule},
     )
-    return prepare(write.principal, write.policy, new, write.now, agent, Source.EXTRACTION)
 
 
 async def _proposed(write: Write, turn: Turn, stated: Extracted) -> Drawn:

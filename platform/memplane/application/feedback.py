@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import RESTORED, Placed, deleted, is_rejected, neighbours, overrule, supersede
 from memplane.application.gateway import Gateway, Once, Write
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
 from memplane.application.records import Burial, Edge, SearchMaterial
-from memplane.application.targets import LASTING, locked, require_full, require_weight, writable_scope
+from memplane.application.targets import LASTING, found, locked, require_full, require_weight, writable_scope
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
@@ -70,7 +71,8 @@ class Feedback:
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
         await self._gateway.replayed(principal, verb.once)
-        before = await self._gateway.run(principal, policy, now, lambda write: target(write, speaker, verb, states))
+        read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version, states=states)
+        before = await self._gateway.run(principal, policy, now, read)
         material = await self._gateway.material_of(before.text)
 
         async def with_material(write: Write, memory: Memory) -> Outcome:

@@ -10,6 +10,7 @@ from memplane.application.beside import Placed
 from memplane.application.drawing import Drawn, Statement, draw, statements_of
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.records import ChangeEntry, OperationalEvent, SearchMaterial
+from memplane.application.turns import NewTurn
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.memory import Role, Turn, Visibility, new_id
@@ -19,22 +20,6 @@ from memplane.domain.screening import plain
 from memplane.domain.text import normalise
 
 MAX_BATCH = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class NewTurn:
-    """What a caller says of a turn."""
-
-    user_id: str
-    thread_id: str
-    role: Role
-    text: str
-    actor_id: str | None = None
-    agent_id: str | None = None
-    run_id: str | None = None
-    event_time: datetime | None = None
-    external_id: str | None = None
-    auto_extract: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +63,16 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean, statements = await asyncio.to_thread(_prepared, principal, policy, new, speaker)
-        material = await self._gateway.material(*((turn.text, turn.text) for turn in clean))
+        clean, statements = await asyncio.to_thread(_prepared, principal, policy, new, now, speaker)
         stated = [(place, statement) for place, found in enumerate(statements) for statement in found]
-        words = [statement.text for _, statement in stated]
-        found_by = await self._gateway.material(*((text.searchable(), text.embeddable()) for text in words))
+        words = [statement.memory.text for _, statement in stated]
+        searched = await self._gateway.material(
+            *((turn.text, turn.text) for turn in clean), *((text.searchable(), text.embeddable()) for text in words)
+        )
+        material, found_by = searched[: len(clean)], searched[len(clean) :]
         facts: dict[int, list[tuple[Statement, SearchMaterial]]] = {}
-        for (place, statement), searched in zip(stated, found_by, strict=True):
-            facts.setdefault(place, []).append((statement, searched))
+        for (place, statement), found in zip(stated, found_by, strict=True):
+            facts.setdefault(place, []).append((statement, found))
 
         async def work(write: Write) -> list[StoredTurn]:
             stored: list[StoredTurn | None] = [None] * len(clean)
@@ -106,14 +93,12 @@ class IngestTurns:
 
 
 def _prepared(
-    principal: Principal, policy: Policy, new: Sequence[NewTurn], agent: str
+    principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str
 ) -> tuple[list[NewTurn], list[Sequence[Statement]]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
     clean = [_cleaned(principal, policy, turn, place) for place, turn in enumerate(new)]
     return clean, [
-        statements_of(turn.text, turn.actor_id, turn.event_time, policy, agent)
-        if turn.role is Role.USER and turn.auto_extract
-        else ()
+        statements_of(principal, policy, turn, now, agent) if turn.role is Role.USER and turn.auto_extract else ()
         for turn in clean
     ]
 

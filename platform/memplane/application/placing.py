@@ -176,13 +176,14 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
         await write.uow.memories.replace(same, None)
         write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told)
         return Outcome("merged", same)
-    await _mention(write, changed)
+    await note_mentions(write, changed)
     fresh.placed.note(changed, material)
     write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told)
     return Outcome("updated", changed)
 
 
-async def _mention(write: Write, memory: Memory) -> None:
+async def note_mentions(write: Write, memory: Memory) -> None:
+    """Link a memory with the entities that it mentions."""
     words = memory.text.searchable()
     found = await offload(len(words), mentions, words)
     await write.uow.graph.mention(memory, found, write.now)
@@ -220,7 +221,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | N
     memory, targets = _as_decided(write, fresh.memory, decision), decision.targets
     if not await write.uow.memories.add(memory, fresh.material):
         return None
-    await _mention(write, memory)
+    await note_mentions(write, memory)
     edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED

@@ -9,12 +9,11 @@ from uuid import UUID
 
 from memplane.application.beside import deleted, overrule, refuse_rejected, rejected
 from memplane.application.gateway import Gateway, Once, Write, clean_id
-from memplane.application.placing import Fresh, Outcome, place
+from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
 from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.entities import mentions
 from memplane.domain.errors import (
     Conflict,
     Invalid,
@@ -30,6 +29,7 @@ from memplane.domain.memory import (
     Role,
     Source,
     State,
+    TrustState,
     Visibility,
     new_id,
 )
@@ -93,7 +93,7 @@ class Remember:
 
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
-            InvalidText, LimitExceeded, WritingConstraintViolated, PersonalData: the text cannot be stored as it is.
+            InvalidText, LimitExceeded, WritingConstraintViolated, PersonalDataRefused: the text cannot be stored so.
             ValueRejected: a person rejected or erased this value.
             AlreadyDone: the same request was carried out before.
         """
@@ -166,7 +166,8 @@ class Remember:
             VersionConflict: it is not.
         """
         changed = await asyncio.to_thread(_changed, before, changes, policy, now)
-        changed = replace(changed, authority=max(before.authority, AUTHORITY[principal.trust]))
+        if changed.text != before.text:  # who rewrites stands behind the words; who pins them does not
+            changed = replace(changed, authority=max(before.authority, AUTHORITY[principal.trust]))
         said = (changed.text, changed.category, changed.attributes) != (before.text, before.category, before.attributes)
         material = await self._gateway.material_of(changed.text) if said else None
 
@@ -179,12 +180,12 @@ class Remember:
             overruled: tuple[UUID, ...] = ()
             if material is not None:
                 await refuse_rejected(write, changed)
-                overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
+                if changed.trust_state is not TrustState.DISPUTED:  # what waits for a verdict overrules nothing
+                    overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
             if not await write.uow.memories.replace(changed, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             if material is not None:
-                found_in = await asyncio.to_thread(mentions, changed.text.searchable())
-                await write.uow.graph.mention(changed, found_in, now)
+                await note_mentions(write, changed)
             was = {name: _plain(_value(current, name)) for name in changes if name != "content"}
             meta = {"fields": sorted(changes), "was": was}
             write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, meta)
@@ -295,5 +296,4 @@ def _plain(value: object) -> object:
 
 
 def _same(before: Memory, after: Memory) -> bool:
-    unchanged = {"updated_at": before.updated_at, "version": before.version, "authority": before.authority}
-    return replace(after, **unchanged) == before  # type: ignore[arg-type]  # each of its own type
+    return replace(after, updated_at=before.updated_at, version=before.version) == before

@@ -3,11 +3,12 @@
 from typing import Any, cast
 
 from memplane.application.correcting import Correction
-from memplane.application.ingest import NewTurn, StoredTurn
+from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
 from memplane.application.recall import Question, Recalled
 from memplane.application.remember import NewMemory
 from memplane.application.threads import Delta
+from memplane.application.turns import NewTurn
 from memplane.contracts.memories import (
     ChangeRecord,
     CorrectionRequest,

@@ -1,15 +1,16 @@
 """Routes of the feedback verbs: what callers say of a memory."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from memplane.application.feedback import Verb
+from memplane.application.feedback import Feedback, Verb
 from memplane.application.placing import Outcome
 from memplane.contracts.memories import CorrectionRequest, PinRequest, RejectRequest, VerbRequest, WriteOutcome
+from memplane.domain.principal import Principal
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import App, Caller
 from memplane.entrypoints.http.repeats import Repeatable, Repeats
@@ -32,24 +33,6 @@ async def _said(
     return convert.outcome_of(await verb(Verb(memory_id, agent, version_of(if_match), once)))
 
 
-@router.post("/reinforce", responses=_PROBLEMS, summary="It helped")
-async def reinforce(
-    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
-    if_match: IfMatch = None,
-) -> WriteOutcome:  # fmt: skip
-    """The memory helped: it counts for more in rankings that ask."""
-    return await _said(lambda verb: app.feedback.reinforce(caller, verb), memory_id, request, if_match, again)
-
-
-@router.post("/demote", responses=_PROBLEMS, summary="It did not help")
-async def demote(
-    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
-    if_match: IfMatch = None,
-) -> WriteOutcome:  # fmt: skip
-    """The memory did not help: it counts for less in rankings that ask."""
-    return await _said(lambda verb: app.feedback.demote(caller, verb), memory_id, request, if_match, again)
-
-
 @router.post("/pin", responses=_PROBLEMS, summary="Keep it")
 async def pin(
     memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: PinRequest | None = None,
@@ -60,15 +43,6 @@ async def pin(
     return await _said(lambda verb: app.feedback.pin(caller, verb, pinned=pinned), memory_id, request, if_match, again)
 
 
-@router.post("/confirm", responses=_PROBLEMS, summary="It is right")
-async def confirm(
-    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
-    if_match: IfMatch = None,
-) -> WriteOutcome:  # fmt: skip
-    """The memory is right; one that was disputed takes the place of what it disputes. For fully trusted keys."""
-    return await _said(lambda verb: app.feedback.confirm(caller, verb), memory_id, request, if_match, again)
-
-
 @router.post("/correct", responses=_PROBLEMS, summary="This is right instead")
 async def correct(
     memory_id: UUID, request: CorrectionRequest, app: App, caller: Caller, again: Repeatable, if_match: IfMatch = None
@@ -76,15 +50,6 @@ async def correct(
     """Replace a memory that is wrong; the old one stays in the history as superseded."""
     right = convert.correction_of(request)
     return await _said(lambda verb: app.correct(caller, verb, right), memory_id, request, if_match, again)
-
-
-@router.post("/retract", responses=_PROBLEMS, summary="It is no longer so")
-async def retract(
-    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
-    if_match: IfMatch = None,
-) -> WriteOutcome:  # fmt: skip
-    """The memory is no longer so, and nothing takes its place."""
-    return await _said(lambda verb: app.feedback.retract(caller, verb), memory_id, request, if_match, again)
 
 
 @router.post("/reject", responses=_PROBLEMS, summary="A person says that it is wrong")
@@ -97,10 +62,60 @@ async def reject(
     return await _said(lambda verb: app.feedback.reject(caller, verb, reason), memory_id, request, if_match, again)
 
 
-@router.post("/restore", responses=_PROBLEMS, summary="Bring it back")
-async def restore(
-    memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
-    if_match: IfMatch = None,
-) -> WriteOutcome:  # fmt: skip
-    """Bring a superseded, archived or deleted memory back; not one that a person rejected."""
-    return await _said(lambda verb: app.feedback.restore(caller, verb), memory_id, request, if_match, again)
+class Plain(NamedTuple):
+    """A verb that needs no further words."""
+
+    name: str
+    said: Callable[[Feedback], Callable[[Principal, Verb], Awaitable[Outcome]]]
+    summary: str
+    told: str
+
+
+PLAIN = (
+    Plain(
+        "reinforce",
+        lambda feedback: feedback.reinforce,
+        "It helped",
+        "The memory helped: it counts for more in rankings that ask.",
+    ),
+    Plain(
+        "demote",
+        lambda feedback: feedback.demote,
+        "It did not help",
+        "The memory did not help: it counts for less in rankings that ask.",
+    ),
+    Plain(
+        "confirm",
+        lambda feedback: feedback.confirm,
+        "It is right",
+        "The memory is right; one that was disputed takes the place of what it disputes. For fully trusted keys.",
+    ),
+    Plain(
+        "retract",
+        lambda feedback: feedback.retract,
+        "It is no longer so",
+        "The memory is no longer so, and nothing takes its place.",
+    ),
+    Plain(
+        "restore",
+        lambda feedback: feedback.restore,
+        "Bring it back",
+        "Bring a superseded, archived or deleted memory back; not one that a person rejected.",
+    ),
+)
+
+
+def _add(plain: Plain) -> None:
+    async def route(
+        memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
+        if_match: IfMatch = None,
+    ) -> WriteOutcome:  # fmt: skip
+        said = plain.said(app.feedback)
+        return await _said(lambda verb: said(caller, verb), memory_id, request, if_match, again)
+
+    route.__name__, route.__doc__ = plain.name, plain.told
+    router.post(f"/{plain.name}", responses=_PROBLEMS, summary=plain.summary)(route)
+
+
+for each in PLAIN:
+    _add(each)

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from memplane.application.gateway import AlreadyDone, Once
+from memplane.application.offload import offload
 from memplane.entrypoints.http import problems
 
 T = TypeVar("T")
@@ -50,8 +51,13 @@ async def repeats(request: Request, idempotency_key: Key = None) -> Repeats:
     if idempotency_key is None:
         return Repeats(None, "")
     about = (request.method, request.url.path, request.url.query, request.headers.get("if-match", ""))
-    said = "\n".join(about).encode() + b"\n" + _plain(await request.body())
-    return Repeats(idempotency_key, hashlib.sha256(said).hexdigest())
+    body = await request.body()
+    return Repeats(idempotency_key, await offload(len(body), _hash, "\n".join(about), body))
+
+
+def _hash(about: str, body: bytes) -> str:
+    """SHA-256 (hex) of a request."""
+    return hashlib.sha256(about.encode() + b"\n" + _plain(body)).hexdigest()
 
 
 def _plain(body: bytes) -> bytes:
