@@ -29,8 +29,9 @@ from rich.console import Console
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.provision import provision_embedded
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.application.ports import UnitOfWork
 from memplane.application.records import Edge
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.principal import Reach
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing
 from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwaway_server
@@ -235,7 +236,7 @@ async def edge_ms(database: EmbeddedPostgres) -> float:
 
     await storage.open()
     try:
-        await storage.write("default", work)
+        await storage.write(Reach("default"), work)
     finally:
         await storage.close()
     return sum(took) / len(took)

@@ -166,8 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"Suggested:\n{yaml(bands)}")
     if options.figures:
         told = (
-            f"{len(pairs)} pairs of sentences, written and labelled by hand. The bands are found on `fit` alone; the "
-            "rules were written with `fit` in sight and with some of `held_out`. The pairs of `sealed` were written by "
+            f"{len(pairs)} pairs of sentences, written and labelled by hand. The bands are found on `fit` alone. "
+            "Rules were written with `fit` in sight and with some of `held_out`. The pairs of `sealed` were written by "
             "a hand that never saw the rules, and no rule was made from them, but for one: five wrong merges among "
             "them and their sister set showed that `away`, `off`, `over` and `against` turn a sentence. Expect of "
             "other sentences what `sealed` shows."

@@ -30,7 +30,7 @@ from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import SettingsError, StorageUnavailable, Unauthenticated
 from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
+from memplane.domain.principal import KeyScope, Reach
 from memplane.settings import Settings
 
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
@@ -90,7 +90,7 @@ class Application:
 
     async def ensure_tenant(self, tenant: str) -> None:
         """Make a tenant if it is new."""
-        await self.storage.write(tenant, lambda uow: uow.ensure_tenant(now()))
+        await self.storage.write(Reach(tenant), lambda uow: uow.ensure_tenant(now()))
 
     async def _watch_policies(self) -> None:
         told: object = None

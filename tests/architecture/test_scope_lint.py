@@ -22,9 +22,11 @@ KEYED = {
     "sql/prepared.py SAME_NAME_OR_VALUE": "finds the new memory itself, by its user and its value or name",
     "sql/prepared.py REJECTED": "values that nobody may say again, by user and category; shown to nobody",
     "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",
-    "sql/stores.py SqlMemories.replace": "stores a memory that `lock` has found through the predicate",
+    "sql/prepared.py replacing": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
+    "postgres/session.py _flushing": "counts the rows that the same statement added",
+    "postgres/session.py _adding": "adds rows that the gateway has authorised, and reads them from its parameter alone",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
     "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }

@@ -27,8 +27,9 @@ from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGra
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.tables import metadata
-from memplane.application.ports import UnitOfWork
-from memplane.application.records import EntityQuery, Proposal, Query, SearchMaterial
+from memplane.application.records import ChangedMemory, EntityQuery, Look, Proposal, Query, SearchMaterial, Told
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
@@ -40,6 +41,7 @@ from memplane.domain.memory import (
     TrustState,
     Visibility,
 )
+from memplane.domain.principal import Reach
 from memplane.domain.scope import Filters, Scope
 from memplane.domain.text import terms
 from support.cluster import Database, Databases
@@ -210,6 +212,14 @@ PROPOSAL = Proposal(
     UUID(int=8), "user-3", "city", "Oslo", nth(3), 0.9, "key:ana", "sha256:0", NOW, NOW + timedelta(days=7)
 )
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
+MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
+TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
+
+
+def look(new: Memory) -> Look:
+    return Look(new, MATERIAL, replace(NAMED, turns=False), 10, MENTIONED)
+
+
 WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
     "duplicate by name": lambda uow: uow.memories.find_duplicate(memory(external_id="memory-3")),
@@ -220,16 +230,16 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "buried": lambda uow: uow.tombstones.held("user-3", "tasks"),
     "rejected": lambda uow: uow.memories.rejected("user-3", "tasks", 200),
     "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
-    "mentioned anew": lambda uow: uow.graph.mention(
-        replace(memory(version=2), id=nth(3)), mentions("Ask Ana Ruiz and bo@example.com."), NOW
-    ),
+    "look": lambda uow: uow.look(look(memory())),
+    "look by name": lambda uow: uow.look(look(memory(external_id="memory-3"))),
+    "entities": lambda uow: uow.graph.entities("user-3", MENTIONED, NOW),
+    "mentioned anew": lambda uow: uow.graph.mention(replace(memory(version=2), id=nth(3)), [nth(4)]),
     "name": lambda uow: uow.graph.name("user-3", nth(3), "Anna", "anna"),
     "fold": lambda uow: uow.graph.fold(nth(3), nth(23), ("Ana", "ana")),
     "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
     "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
     "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
-    "recent": lambda uow: uow.threads.recent("user-3", NOW, 8),
-    "tell": lambda uow: uow.threads.tell("user-3", {"thread-7": NOW, "thread-8": NOW}, 2),
+    "tell": lambda uow: uow.threads.tell("user-3", {"another": NOW, "one more": NOW}, TOLD),
     "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
     "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
     "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
@@ -265,7 +275,7 @@ def record(database: Database, write: Callable[[UnitOfWork], Awaitable[object]])
         await storage.open()
         try:
             with pytest.raises(NotKept):
-                await storage.write(TENANT, work)
+                await storage.write(Reach(TENANT), work)
         finally:
             await storage.close()
 
@@ -317,4 +327,4 @@ def test_a_missing_index_would_be_found(busy: Database, index: str) -> None:
 def test_every_read_and_write_is_explained() -> None:
     methods = {name for kind in (SqlReader, *STORES) for name in vars(kind) if not name.startswith("_")}
     called = {name for function in (*READS.values(), *WRITES.values()) for name in function.__code__.co_names}
-    assert methods - called - INSERTS - LISTS == {"rows", "rows_of_all"}
+    assert methods - called - INSERTS - LISTS == {"rows", "rows_of_all", "nearest_of"}  # the last is part of a look

@@ -14,6 +14,17 @@ from support.filling import insert
 TABLES = metadata.sorted_tables
 TENANTS = ("a", "b")
 ROWS = 2  # of each tenant in each table
+OWNED = {
+    "memories": "user_id",
+    "turns": "user_id",
+    "thread_revision": "user_id",
+    "change_log": "user_id",
+    "entities": "user_id",
+    "events": "user_id",
+    "consent_proposals": "user_id",
+    "tombstones": "scope",
+}
+BELONGING = {"history", "memory_entities", "relations", "entity_aliases"}
 UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
 by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
@@ -24,7 +35,7 @@ def identity(tenant: str, kind: str, number: int) -> str:
 
 def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
     """An INSERT of one of a tenant's rows, which refers to other rows of the tenant alone."""
-    names = dict.fromkeys(("user_id", "thread_id", "key_id", "name", "value_hash"), f"'{tenant}{number}'")
+    names = dict.fromkeys(("user_id", "scope", "thread_id", "key_id", "name", "value_hash"), f"'{tenant}{number}'")
     expressions = names | {
         "tenant_id": f"'{tenant}'",
         "id": identity(tenant, table.name, number),
@@ -164,6 +175,93 @@ def test_a_foreign_key_accepts_its_own_tenant_s_rows_alone(
         run_as(app, "a", *refer("b"))
 
 
+OF_USERS = [table for table in TABLES if table.name in {*OWNED, *BELONGING}]
+of_users = pytest.mark.parametrize("table", OF_USERS, ids=lambda table: table.name)
+
+
+def name_users(connection: psycopg.Connection, *users: str) -> None:
+    connection.execute("SELECT set_config('memplane.users', %s::text[]::text, true)", (list(users),))
+
+
+@of_users
+def test_a_bound_caller_sees_its_users_rows_alone(app: psycopg.Connection, table: sa.Table) -> None:
+    def seen(*users: str) -> int:
+        with app.transaction():
+            name_tenant(app, "a")
+            name_users(app, *users)
+            return len(tenants_seen(app, table))
+
+    whole = 1 if table.name != "relations" else 0  # a relation has two ends, here of two users
+    assert [seen("a0"), seen("a1"), seen("a0", "a1"), seen("b0"), seen("a")] == [whole, whole, ROWS, 0, 0]
+    with app.transaction():
+        name_tenant(app, "a")
+        assert len(tenants_seen(app, table)) == ROWS  # the next transaction is bound no more
+
+
+@of_users
+def test_a_bound_caller_changes_nothing_of_other_users(app: psycopg.Connection, table: sa.Table) -> None:
+    if table.name in APPEND_ONLY:
+        return
+    with app.transaction(force_rollback=True):
+        name_tenant(app, "a")
+        name_users(app, "a7")
+        assert app.execute(f"UPDATE {table.name} SET tenant_id = 'a'").rowcount == 0
+        assert app.execute(f"DELETE FROM {table.name}").rowcount == 0
+        name_users(app, "a0", "a1")
+        assert app.execute(f"UPDATE {table.name} SET tenant_id = 'a'").rowcount == ROWS  # its own can be changed
+
+
+@pytest.mark.parametrize("name", sorted(OWNED))
+def test_a_bound_caller_writes_no_row_of_another_user(app: psycopg.Connection, name: str) -> None:
+    another = {"thread_id": "'another'"} if name == "thread_revision" else {}  # turns refer to those that are there
+
+    def add(user: str) -> None:
+        with app.transaction(force_rollback=True):
+            name_tenant(app, "a")
+            name_users(app, "a0")
+            if not another:
+                app.execute(f"DELETE FROM {name}")
+            new = row(metadata.tables[name], "a", 0, **{OWNED[name]: f"'{user}'"} | another)
+            app.execute(new)
+
+    add("a0")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        add("a1")
+
+
+def test_a_name_is_no_pattern_and_no_list(app: psycopg.Connection) -> None:
+    for name in ("a0,a1", "{a0,a1}", "a%", '"a0"', "a_", "A0", "a0 "):
+        with app.transaction():
+            name_tenant(app, "a")
+            name_users(app, name)
+            assert tenants_seen(app, metadata.tables["memories"]) == [], name
+
+
+def test_every_table_that_knows_users_is_bound_to_them() -> None:
+    owned = {table.name for table in TABLES if "user_id" in table.c} | {"tombstones"}
+    belonging = {
+        key.table.name
+        for table in TABLES
+        for key in table.foreign_key_constraints
+        if key.referred_table.name in {"memories", "entities"}
+    } | {"history"}  # which outlives its memory
+    assert (set(OWNED), set(BELONGING)) == (owned, belonging)
+    assert {table.name for table in TABLES} - owned - belonging == {
+        "tenants", "api_keys", "idempotency_keys", "metadata", "alembic_version"
+    } - set(UNTENANTED)  # fmt: skip
+
+
+def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) -> None:
+    """No view, no function of ours, no trigger: whatever is read is read through the policies."""
+    ours = (
+        """SELECT 1 FROM pg_proc p WHERE pronamespace = 'public'::regnamespace
+            AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')""",
+        "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal",
+        "SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')",
+    )
+    assert [catalogue(database, query) for query in ours] == [[], [], []]
+
+
 def test_a_key_is_visible_to_the_caller_who_names_it_and_no_other(app: psycopg.Connection) -> None:
     def seen(key_id: str) -> list[tuple[str, str]]:
         with app.transaction():
@@ -209,8 +307,12 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
     expected = {(name, "tenant_isolation", "ALL", tenant) for name in metadata.tables}
-    assert {policy[:4] for policy in policies} == expected | {("api_keys", "key_lookup", "SELECT", key)}
-    assert {policy[4:6] for policy in policies} == {(None, "PERMISSIVE")}
+    wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
+    assert wider == expected | {("api_keys", "key_lookup", "SELECT", key)}
+    narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
+    assert {policy[:3] for policy in narrower} == {(name, "user_isolation", "ALL") for name in {*OWNED, *BELONGING}}
+    assert all("memplane.users" in str(policy[3]) for policy in narrower)
+    assert {policy[0] for policy in policies if policy[4] is not None} == BELONGING
 
 
 def test_the_application_s_rights_are_the_least_that_it_needs(database: Database, cluster: Cluster) -> None:

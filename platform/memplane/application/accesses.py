@@ -6,9 +6,11 @@ from collections import Counter
 from functools import partial
 from uuid import UUID
 
-from memplane.application.ports import Clock, Storage, UnitOfWork
+from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import StorageError
+from memplane.domain.principal import Reach
 
 logger = logging.getLogger("memplane.accesses")
 FLUSH_SECONDS = 2.0
@@ -61,7 +63,7 @@ class AccessLog:
         ]
         for tenant, accesses in batches:
             try:
-                await self._storage.write(tenant, partial(self._written, accesses=accesses))
+                await self._storage.write(Reach(tenant), partial(self._written, accesses=accesses))
             except StorageError as error:
                 logger.warning("accesses of %s not written yet: %s", tenant, error)
                 self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
+from memplane.application.offload import offload
 from memplane.application.records import SearchMaterial
 from memplane.application.targets import require_weight
 from memplane.domain.comparison import Verdict
@@ -65,19 +66,36 @@ class Placed:
         return sorted(found, key=lambda pair: -pair[1])[:NEIGHBOURS]
 
 
-async def neighbours(write: Write, memory: Memory, material: SearchMaterial, placed: Placed) -> list[Neighbour]:
-    """What a memory is to those of the same user and category that its writer sees; most similar first."""
+async def neighbours(
+    write: Write,
+    memory: Memory,
+    material: SearchMaterial,
+    placed: Placed,
+    near: Sequence[tuple[Memory, float]] | None = None,
+) -> list[Neighbour]:
+    """What a memory is to those of the same user and category that its writer sees; most similar first.
+
+    Args:
+        write: the write under way.
+        memory: the memory.
+        material: its search material.
+        placed: what was placed in the same transaction.
+        near: its nearest, when they were looked up before.
+    """
     if material.embedding is None:
         return []
     found = placed.near(memory, material.embedding)
     known = {other.id for other, _ in found} | {memory.id}
-    near = await write.uow.memories.nearest(_beside(write, memory), material, NEIGHBOURS)
+    if near is None:
+        near = await write.uow.memories.nearest(beside(write, memory), material, NEIGHBOURS)
     found += [(other, similarity) for other, similarity in near if other.id not in known]
     bands = write.policy.merging.bands_for(write.model)
-    return await asyncio.to_thread(compared, memory, sorted(found, key=lambda pair: -pair[1]), bands)
+    size = len(memory.text.content) + sum(len(other.text.content) for other, _ in found)
+    return await offload(size, compared, memory, sorted(found, key=lambda pair: -pair[1]), bands)
 
 
-def _beside(write: Write, memory: Memory) -> Scope:
+def beside(write: Write, memory: Memory) -> Scope:
+    """Where the neighbours of a memory are looked for."""
     principal, policy = write.principal, write.policy
     return Scope(
         tenant=principal.tenant,
@@ -91,9 +109,16 @@ def _beside(write: Write, memory: Memory) -> Scope:
     )
 
 
-async def is_rejected(write: Write, memory: Memory) -> bool:
-    """Whether a memory says, in whatever words or field, what a person rejected or erased."""
-    buried = await write.uow.tombstones.held(memory.user_id, memory.category)
+async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | None = None) -> bool:
+    """Whether a memory says, in whatever words or field, what a person rejected or erased.
+
+    Args:
+        write: the write under way.
+        memory: the memory.
+        buried: keys of such values, when they were looked up before.
+    """
+    if buried is None:
+        buried = await write.uow.tombstones.held(memory.user_id, memory.category)
     if not buried:
         return False
     if not buried.isdisjoint(await asyncio.to_thread(said_keys, memory.text, memory.attributes)):
@@ -141,11 +166,11 @@ async def overrule(
         TrustTooLow: a more trusted writer stands behind one of them.
         Conflict: another memory says the same already.
     """
-    beside = await neighbours(write, memory, material, Placed())
-    same = [n.memory for n in beside if n.verdict is Verdict.SAME and same_store(n.memory, memory)]
+    around = await neighbours(write, memory, material, Placed())
+    same = [n.memory for n in around if n.verdict is Verdict.SAME and same_store(n.memory, memory)]
     if same and not forgiving:
         raise Conflict("another memory of this user and category says this already", memory_id=str(same[0].id))
-    rivals = {each.id: each for each in (*others, *(n.memory for n in beside if n.verdict in OVERRULES))}
+    rivals = {each.id: each for each in (*others, *(n.memory for n in around if n.verdict in OVERRULES))}
     for rival in rivals.values():
         require_weight(write.principal, rival)
         await supersede(write, rival, memory, why)

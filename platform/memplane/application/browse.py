@@ -72,7 +72,7 @@ class Browse:
             NotFound: absent, deleted, or not the caller's.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             found = (await reader.units(scope, [memory_id])).get(memory_id)
         if not isinstance(found, Memory):
             raise NotFound("no such memory")
@@ -98,7 +98,7 @@ class Browse:
         scope = self._scope(principal, agent, categories, filters)
         if trust_states:
             scope = replace(scope, trust_states=tuple(trust_states))
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             found = await reader.memories(scope, before=before, limit=_limit(limit) + 1)
         return _page(found, limit)
 
@@ -112,7 +112,7 @@ class Browse:
             LimitExceeded: too many are asked for.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             known = (await reader.units(scope, [memory_id])).get(memory_id)
             anchor = known or await reader.whole(scope, memory_id)
             if anchor is None or (isinstance(anchor, Memory) and anchor.state is State.SOFT_DELETED):
@@ -133,7 +133,7 @@ class Browse:
             NotFound: absent, or not the caller's.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             if not isinstance((await reader.units(scope, [memory_id])).get(memory_id), Memory):
                 raise NotFound("no such memory")
             found = await reader.related(scope, [memory_id], 2 * _limit(limit))
@@ -147,7 +147,7 @@ class Browse:
             NotFound: absent, or not the caller's.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             memory = await reader.whole(scope, memory_id)
             decided = await reader.history(scope, memory_id, before=None, limit=MAX_DECISIONS)
             if memory is None or decided is None:
@@ -171,7 +171,7 @@ class Browse:
             NotFound: absent, or not the caller's.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             found = await reader.history(scope, memory_id, before=before, limit=_limit(limit) + 1)
         if found is None:
             raise NotFound("no such memory")

@@ -1,7 +1,9 @@
 """One embedding model for each tenant: vectors of two models cannot be compared."""
 
-from memplane.application.ports import Clock, Embedder, Storage, UnitOfWork
+from memplane.application.ports import Clock, Embedder, Storage
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import EmbeddingMismatch
+from memplane.domain.principal import Reach
 
 SETTING = "embedding"
 
@@ -26,7 +28,7 @@ class EmbeddingGuard:
         """
         if tenant in self._checked:
             return
-        found = await self._storage.write(tenant, self._recorded)
+        found = await self._storage.write(Reach(tenant), self._recorded)
         if found != self._expected:
             raise EmbeddingMismatch(
                 f"this tenant's memories were embedded by {_named(found)}, this server runs {_named(self._expected)}: "

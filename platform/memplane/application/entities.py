@@ -63,7 +63,7 @@ class Entities:
         named = clean_id(name, "name")
         wanted = EntityQuery(kind=clean_id(kind, "kind"), key=key_of(named) if named else None)
         scope = self._scope(principal, agent, user)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             return await reader.entities(scope, wanted, limit)
 
     async def get(self, principal: Principal, entity_id: UUID, agent: str | None = None) -> Entity:
@@ -73,7 +73,7 @@ class Entities:
             NotFound: absent, or no memory that the caller may read mentions it.
         """
         scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             found = await reader.entities(scope, EntityQuery(ids=(entity_id,)), 1)
         if not found:
             raise NotFound(_MISSING)

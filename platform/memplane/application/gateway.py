@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
-from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.offload import offload
-from memplane.application.ports import Clock, Embedder, Policies, Storage, UnitOfWork
+from memplane.application.ports import Clock, Embedder, Policies, Storage
 from memplane.application.queues import UserQueues
-from memplane.application.records import Answered, ChangeEntry, OperationalEvent, SearchMaterial
+from memplane.application.records import Answered, ChangedMemory, OperationalEvent, SearchMaterial, Told
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, IdempotencyMismatch, LimitExceeded, MemplaneError
 from memplane.domain.history import HistoryEntry, HistoryEvent
@@ -58,8 +58,8 @@ class AlreadyDone(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A change of a memory that threads are told."""
+class Noted:
+    """A change of a memory that threads are to be told."""
 
     event: ChangeEvent
     memory: Memory
@@ -79,7 +79,7 @@ class Write:
     model: str
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
-    _told: list[Told] = field(default_factory=list)
+    _told: list[Noted] = field(default_factory=list)
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
@@ -117,7 +117,7 @@ class Write:
         self._history.append(entry)
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
-            self._told.append(Told(change, memory))
+            self._told.append(Noted(change, memory))
 
     def refused(self, memory: Memory) -> None:
         """Note that a memory was not stored."""
@@ -137,20 +137,11 @@ class Write:
             noted.clear()
         if not told:
             return await threads.revision(user_id, thread_id) if thread_id else None
-        recent = dict(await threads.recent(user_id, self.now - RECENT, MAX_RECENT))
-        recent |= {each.memory.thread_id: self.now for each in told if each.memory.thread_id}
+        named = {each.memory.thread_id: self.now for each in told if each.memory.thread_id}
         if thread_id:
-            recent[thread_id] = self.now
-        if not recent:
-            return None
-        last = await threads.tell(user_id, recent, len(told))
-        await threads.log(
-            [
-                ChangeEntry(user_id, name, rev - len(told) + place, *_logged(each, self.now))
-                for name, rev in sorted(last.items())
-                for place, each in enumerate(told, 1)
-            ]
-        )
+            named[thread_id] = self.now
+        changes = tuple(ChangedMemory(each.memory.id, each.event, each.memory.category) for each in told)
+        last = await threads.tell(user_id, named, Told(changes, self.now, self.now - RECENT, MAX_RECENT))
         return last.get(thread_id) if thread_id else None
 
     def event(self, op: str, memory: Memory) -> OperationalEvent:
@@ -165,10 +156,6 @@ class Write:
             memory_id=memory.id,
             category=memory.category,
         )
-
-
-def _logged(told: Told, now: datetime) -> tuple[UUID, ChangeEvent, str, datetime]:
-    return told.memory.id, told.event, told.memory.category, now
 
 
 def _key_of(principal: Principal) -> dict[str, object]:
@@ -257,7 +244,7 @@ class Gateway:
 
         try:
             async with self._queues.of(principal.tenant, users):
-                return await self._storage.write(principal.tenant, attempt, users)
+                return await self._storage.write(principal.reach, attempt, users)
         except MemplaneError:
             await self.replayed(principal, once)  # what was done before may be why it cannot be done now
             raise
@@ -271,7 +258,7 @@ class Gateway:
         """
         if once is not None:
             said = await self._storage.write(
-                principal.tenant, lambda uow: uow.answers.answered(principal.key_id, once.key)
+                principal.reach, lambda uow: uow.answers.answered(principal.key_id, once.key)
             )
             _check(said, once)
 

@@ -11,7 +11,7 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.domain.errors import Invalid, NotFound, Unauthenticated
 from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.principal import KeyScope, Principal, Reach
 
 PREFIX = "mp"
 ID_BYTES = 6
@@ -72,8 +72,8 @@ class Keys:
             Invalid: the policy does not know an agent that is named, or the list of users is empty.
         """
         stored, credential = self._made(tenant, new)
-        await self._storage.write(tenant, lambda uow: uow.ensure_tenant(stored.created_at))
-        await self._storage.write(tenant, lambda uow: uow.keys.add(stored))
+        await self._storage.write(Reach(tenant), lambda uow: uow.ensure_tenant(stored.created_at))
+        await self._storage.write(Reach(tenant), lambda uow: uow.keys.add(stored))
         return stored, credential
 
     def _made(self, tenant: str, new: NewKey) -> tuple[StoredKey, str]:
@@ -102,7 +102,7 @@ class Keys:
 
     async def list(self, tenant: str) -> Sequence[StoredKey]:
         """The keys of a tenant, oldest first, revoked ones too."""
-        return await self._storage.write(tenant, lambda uow: uow.keys.all())
+        return await self._storage.write(Reach(tenant), lambda uow: uow.keys.all())
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """End a key at once.
@@ -110,7 +110,7 @@ class Keys:
         Raises:
             NotFound: there is no such key, or it is revoked already.
         """
-        if not await self._storage.write(tenant, lambda uow: uow.keys.revoke(key_id, self._clock())):
+        if not await self._storage.write(Reach(tenant), lambda uow: uow.keys.revoke(key_id, self._clock())):
             raise NotFound("no such key, or it is revoked already")
 
     async def authenticate(self, credential: str | None) -> Principal:

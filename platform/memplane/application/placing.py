@@ -1,15 +1,25 @@
 """Where a new memory goes: beside what is known, into it, or in its place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.beside import Placed, evidence, is_rejected, neighbours, retire, supersede
+from memplane.application.beside import (
+    NEIGHBOURS,
+    Placed,
+    beside,
+    evidence,
+    is_rejected,
+    neighbours,
+    retire,
+    supersede,
+)
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import Edge, SearchMaterial
+from memplane.application.records import Edge, KnownName, Look, SearchMaterial, Seen
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.entities import mentions
+from memplane.domain.entities import Mention, mentions
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, weight
@@ -59,24 +69,31 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         Conflict: its external id is taken by a record of another category or store.
     """
     memory = fresh.memory
-    if await is_rejected(write, memory):
-        return _refused(write, memory)
     for _ in range(_TRIES):
-        there = await write.uow.memories.find_duplicate(memory)
-        if there is not None and _is_over(there, memory, write.now):
-            await retire(write, there)
-            fresh.placed.forget([there.id])
-        elif there is not None:
-            return await _promoted(write, there, fresh) or await _mentioned(write, there, fresh)
-        elif past := await write.uow.memories.find_past(memory):
-            return await _told_before(write, past, fresh)
-        decision = await _decided(write, fresh)
+        seen = await _looked(write, fresh)
+        if await is_rejected(write, memory, seen.buried):
+            return _refused(write, memory)
+        if seen.there is not None and _is_over(seen.there, memory, write.now):
+            await retire(write, seen.there)
+            fresh.placed.forget([seen.there.id])
+            seen = await _looked(write, fresh)
+        if seen.there is not None:
+            return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
+        if seen.past is not None:
+            return await _told_before(write, seen.past, fresh)
+        decision = await _decided(write, fresh, seen.near)
         if decision.action in {Action.MERGE, Action.UPDATE}:
             return await _merged(write, fresh, decision)
-        stored = await _stored(write, fresh, decision)
+        stored = await _stored(write, fresh, decision, seen.known)
         if stored is not None:
             return stored
     raise Conflict("the same memory is being changed at this moment; try again")
+
+
+async def _looked(write: Write, fresh: Fresh) -> Seen:
+    memory = fresh.memory
+    mentioned = await _mentions(memory)
+    return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
 
 
 def _is_over(there: Memory, new: Memory, now: datetime) -> bool:
@@ -87,9 +104,9 @@ def _is_over(there: Memory, new: Memory, now: datetime) -> bool:
     return ended and (new.valid_until is None or new.valid_until > now)
 
 
-async def _decided(write: Write, fresh: Fresh) -> Decision:
-    beside = await neighbours(write, fresh.memory, fresh.material, fresh.placed)
-    return decide(fresh.memory, beside, write.policy.merging.bands_for(write.model), write.now)
+async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
+    around = await neighbours(write, fresh.memory, fresh.material, fresh.placed, near)
+    return decide(fresh.memory, around, write.policy.merging.bands_for(write.model), write.now)
 
 
 def _refused(write: Write, memory: Memory) -> Outcome:
@@ -184,9 +201,13 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
 
 async def note_mentions(write: Write, memory: Memory) -> None:
     """Link a memory with the entities that it mentions."""
+    graph = write.uow.graph
+    await graph.mention(memory, await graph.entities(memory.user_id, await _mentions(memory), write.now))
+
+
+async def _mentions(memory: Memory) -> tuple[Mention, ...]:
     words = memory.text.searchable()
-    found = await offload(len(words), mentions, words)
-    await write.uow.graph.mention(memory, found, write.now)
+    return await offload(len(words), mentions, words)
 
 
 def _counted(write: Write, there: Memory, new: Memory) -> Memory:
@@ -216,12 +237,14 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return None if one is None or other is None else max(one, other)
 
 
-async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | None:
+async def _stored(write: Write, fresh: Fresh, decision: Decision, known: Sequence[KnownName] | None) -> Outcome | None:
     """Insert the memory, with what it does to others; ``None`` when another one of its value or name came first."""
     memory, targets = _as_decided(write, fresh.memory, decision), decision.targets
+    graph = write.uow.graph
+    named = await graph.entities(memory.user_id, await _mentions(memory), write.now, known)
     if not await write.uow.memories.add(memory, fresh.material):
         return None
-    await note_mentions(write, memory)
+    await graph.mention(memory, named)
     edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED
@@ -239,7 +262,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision) -> Outcome | N
             outcome, change = "outdated", None
         case _:
             pass
-    await write.uow.graph.link(edges, write.now)
+    await graph.link(edges, write.now)
     fresh.placed.note(memory, fresh.material)
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}

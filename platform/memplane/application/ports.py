@@ -1,6 +1,6 @@
 """What the use cases need from the outside, stated as intent."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -8,27 +8,20 @@ from uuid import UUID
 
 from memplane.application.records import (
     Access,
-    Answered,
-    Burial,
     Candidates,
-    ChangeEntry,
-    Edge,
     Entity,
     EntityQuery,
-    OperationalEvent,
-    Proposal,
     Query,
-    SearchMaterial,
     StoredKey,
-    TurnPlace,
     Vector,
 )
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import Capabilities
 from memplane.domain.delta import Change
-from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, MemoryText, Turn
+from memplane.domain.memory import Memory, Turn
 from memplane.domain.policy import Policy
+from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
@@ -131,215 +124,6 @@ class Reader(Protocol):
         ...
 
 
-class MemoryStore(Protocol):
-    """Memories within a transaction."""
-
-    async def add(self, memory: Memory, material: SearchMaterial) -> bool:
-        """Insert; False when an active memory of the same value, or the same external id, is there already."""
-        ...
-
-    async def find_duplicate(self, memory: Memory) -> Memory | None:
-        """The active memory of the same external id, or of the same value, locked; or none."""
-        ...
-
-    async def find_past(self, memory: Memory) -> Memory | None:
-        """The superseded or archived memory of the same external id; or none."""
-        ...
-
-    async def find(self, scope: Scope, memory_id: UUID) -> Memory | None:
-        """The memory, when it is in scope; not locked."""
-        ...
-
-    async def lock(self, scope: Scope, memory_id: UUID) -> Memory | None:
-        """The memory, locked until the transaction ends, when it is in scope."""
-        ...
-
-    async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
-        """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine.
-
-        At most so many of either; most similar first.
-        """
-        ...
-
-    async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
-        """What a user's rejected memories of a category say, the newest first."""
-        ...
-
-    async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
-        """Store every field of a locked memory; new search material if its text changed.
-
-        Returns:
-            False when another active memory holds the same value already.
-        """
-        ...
-
-
-class ThreadStore(Protocol):
-    """Threads, turns and change log within a transaction."""
-
-    async def advance(self, user_id: str, thread_id: str, now: datetime, *, revs: int, turns: int = 0) -> TurnPlace:
-        """Lock the thread, making it if new, and allocate revisions and turn numbers.
-
-        Returns:
-            The thread's last revision and turn number after the allocation.
-        """
-        ...
-
-    async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
-        """Turns of a thread by the caller's own names for them."""
-        ...
-
-    async def add_turns(self, turns: Sequence[tuple[Turn, SearchMaterial]]) -> None:
-        """Insert turns."""
-        ...
-
-    async def log(self, entries: Sequence["ChangeEntry"]) -> None:
-        """Append to the change log."""
-        ...
-
-    async def revision(self, user_id: str, thread_id: str) -> int:
-        """The thread's revision, without a lock; 0 when there is none."""
-        ...
-
-    async def recent(self, user_id: str, since: datetime, limit: int) -> Mapping[str, datetime]:
-        """The user's threads that were active since, at most so many, the latest; with when that was."""
-        ...
-
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], revs: int) -> Mapping[str, int]:
-        """Allocate so many revisions in each thread, making those that are new: each thread's last one.
-
-        Args:
-            user_id: whose threads they are.
-            threads: when each was last active.
-            revs: how many for each.
-        """
-        ...
-
-
-class Tombstones(Protocol):
-    """Values that a person rejected or erased, within a transaction."""
-
-    async def held(self, user_id: str, category: str) -> frozenset[str]:
-        """Keys of the values that are buried."""
-        ...
-
-    async def bury(self, user_id: str, category: str, keys: Collection[str], burial: "Burial") -> None:
-        """Bury values; one that is buried already stays as it is."""
-        ...
-
-
-class Graph(Protocol):
-    """Relations between memories, and the entities that they mention, within a transaction."""
-
-    async def link(self, edges: Sequence[Edge], now: datetime) -> None:
-        """Add relations; one that is there takes the greater strength."""
-        ...
-
-    async def linked(self, memory_id: UUID, kind: str) -> list[UUID]:
-        """Where relations of a kind lead from a memory."""
-        ...
-
-    async def mention(self, memory: Memory, mentions: Sequence[Mention], now: datetime) -> None:
-        """Note whom a memory mentions, instead of whom it did before; entities that are new are made."""
-        ...
-
-    async def name(self, user_id: str, entity_id: UUID, alias: str, key: str) -> bool:
-        """Give an entity another name; False when another entity of the user has it."""
-        ...
-
-    async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> bool:
-        """Put an entity into another, its name and key among the other's aliases; False when one is not there."""
-        ...
-
-
-class Answers(Protocol):
-    """Answers to requests with an idempotency key, within a transaction."""
-
-    async def answered(self, key_id: str, name: str) -> Answered | None:
-        """The answer of the request that took an idempotency key, or none."""
-        ...
-
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime) -> bool:
-        """Store what a request was and what it is answered; False when another request took the key.
-
-        Another transaction with the same key waits here until this one ends.
-        """
-        ...
-
-
-class Consents(Protocol):
-    """Proposals within a transaction."""
-
-    async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one for the same field and value, or ``None`` when it is new."""
-        ...
-
-
-class Journal(Protocol):
-    """History and events within a transaction."""
-
-    async def record(self, entries: Sequence[HistoryEntry]) -> None:
-        """Append to the history."""
-        ...
-
-    async def events(self, entries: Sequence[OperationalEvent]) -> None:
-        """Append to the operational events."""
-        ...
-
-    async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
-        """Add to the access counts of memories."""
-        ...
-
-
-class KeyStore(Protocol):
-    """API keys within a transaction."""
-
-    async def add(self, key: StoredKey) -> None:
-        """Insert."""
-        ...
-
-    async def all(self) -> list[StoredKey]:
-        """Every key of the tenant, oldest first."""
-        ...
-
-    async def revoke(self, key_id: str, now: datetime) -> bool:
-        """Mark as revoked; False when there is no such key or it is revoked already."""
-        ...
-
-
-class UnitOfWork(Protocol):
-    """One write transaction of one tenant. Leaving the context without an exception commits."""
-
-    memories: MemoryStore
-    threads: ThreadStore
-    journal: Journal
-    keys: KeyStore
-    tombstones: Tombstones
-    graph: Graph
-    answers: Answers
-    consents: Consents
-
-    def attempt(self) -> AbstractAsyncContextManager[object]:
-        """Work within the transaction that is taken back alone when it fails."""
-        ...
-
-    async def lock_users(self, user_ids: Iterable[str]) -> None:
-        """Let no other transaction write these users' memories until this one ends; to be called first."""
-        ...
-
-    async def ensure_tenant(self, now: datetime) -> None:
-        """Make the tenant if it is new."""
-        ...
-
-    async def setting(self, name: str) -> object | None:
-        """A value of the metadata table."""
-        ...
-
-    async def keep_setting(self, name: str, value: object, now: datetime) -> None:
-        """Store a value in the metadata table."""
-        ...
-
-
 class Storage(Protocol):
     """A database."""
 
@@ -348,15 +132,15 @@ class Storage(Protocol):
         """What this kind of database has."""
         ...
 
-    def reading(self, tenant: str) -> AbstractAsyncContextManager[Reader]:
-        """A read-only transaction."""
+    def reading(self, reach: Reach) -> AbstractAsyncContextManager[Reader]:
+        """A read-only transaction, in which other rows than those of the reach are as if they were not there."""
         ...
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
+    async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; run it again when the database asks for a retry.
 
         Args:
-            tenant: whose rows.
+            reach: whose rows; others are as if they were not there.
             work: what to do.
             users: those whose memories no other transaction may write until this one ends.
 

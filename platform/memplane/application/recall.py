@@ -145,7 +145,7 @@ class RecallMemories:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
         query = await self._query(question.text)
         await self._guard.check(principal.tenant)
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             ranked = await self._ranked(reader, scope, question, query, profile)
             ranked = await _as_believed(reader, scope, ranked)
             items = (_item(unit, prior, policy, question) for unit, prior in ranked.units)

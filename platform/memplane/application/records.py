@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.domain.delta import ChangeEvent
+from memplane.domain.entities import Mention
+from memplane.domain.memory import Memory
 from memplane.domain.ranking import Signals
+from memplane.domain.scope import Scope
 from memplane.domain.text import Terms
 
 Vector = NDArray[np.float32]
@@ -65,6 +68,32 @@ class ChangeEntry:
     event: ChangeEvent
     category: str
     ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMemory:
+    """A memory that changed, for the threads that are told."""
+
+    memory_id: UUID
+    event: ChangeEvent
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a user's threads are told: those that are named, and those that were active lately.
+
+    Attributes:
+        changes: what changed, in order; a revision for each in each thread.
+        ts: when.
+        since: from when on a thread was active lately.
+        most: at most so many of these, the latest.
+    """
+
+    changes: tuple[ChangedMemory, ...]
+    ts: datetime
+    since: datetime
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +163,54 @@ class EntityQuery:
     kind: str | None = None
     key: str | None = None
     ids: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownName:
+    """A name under which a user's entity is known; ``alias`` when it is one that a person gave it."""
+
+    id: UUID
+    key: str
+    kind: str
+    alias: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a new memory is looked up by, before it is decided what becomes of it.
+
+    Attributes:
+        memory: the memory.
+        material: its search material.
+        scope: where its neighbours are looked for.
+        limit: how many of them by meaning, and how many by words.
+        mentions: whom and what it mentions.
+    """
+
+    memory: Memory
+    material: SearchMaterial
+    scope: Scope
+    limit: int
+    mentions: tuple[Mention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What stands around a new memory.
+
+    Attributes:
+        buried: keys of values that were rejected or erased.
+        there: the active memory of its value or name, locked.
+        past: without one, the superseded or archived memory of its name.
+        near: without either, its neighbours with their cosine, most similar first.
+        known: entities of the names that it mentions, where they were looked up at once.
+    """
+
+    buried: frozenset[str]
+    there: Memory | None
+    past: Memory | None
+    near: tuple[tuple[Memory, float], ...]
+    known: tuple[KnownName, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

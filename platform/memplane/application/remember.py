@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import deleted, overrule, refuse_rejected, rejected
+from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
@@ -103,7 +103,8 @@ class Remember:
         fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
 
         async def work(write: Write) -> Outcome:
-            placed = await place(write, fresh)
+            # a transaction that begins anew has placed nothing yet
+            placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
             return replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
 

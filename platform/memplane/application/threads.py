@@ -46,7 +46,7 @@ class Threads:
         policy = self._policies.current
         allowed = policy.allowlist(principal.speak_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
-        async with self._storage.reading(principal.tenant) as reader:
+        async with self._storage.reading(principal.reach) as reader:
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
             return await thread_delta(reader, scope, user, thread, since)
 

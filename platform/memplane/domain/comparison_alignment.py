@@ -1,6 +1,5 @@
 """Which content words of two sentences mean the same, and what each says that the other does not."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -73,8 +72,9 @@ def align(old: Reading, new: Reading) -> Alignment:
     lost = _equal(lost, found, matches)
     lost, found = _joined(lost, found, matches)
     if len(lost) * len(found) <= MAX_TRIED:
-        for wanted in (_same_meaning, _opposite, _part_of_kind):
-            lost = [term for term in lost if not _take(term, found, matches, wanted)]
+        close = {id(term): _close(term, found) for term in lost}
+        for kind in range(3):
+            lost = [term for term in lost if not _take(term, close[id(term)][kind], found, matches)]
     cost = sum(_COST.get(match.relation, 0.0) for match in matches)
     return Alignment(old, new, matches, lost, found, cost)
 
@@ -104,11 +104,37 @@ def _equal(lost: list[Term], found: list[Term], matches: list[Match]) -> list[Te
     return left
 
 
-def _take(term: Term, found: list[Term], matches: list[Match], wanted: Callable[[Term, Term], Relation]) -> bool:
-    best: tuple[int, int, Term, Relation] | None = None
+_Near = list[tuple[Term, Relation]]
+
+
+def _close(term: Term, found: list[Term]) -> tuple[_Near, _Near, _Near]:
+    """Words of the same meaning, opposites, and the wider or narrower thing where one of both is denied."""
+    same: _Near = []
+    opposite: _Near = []
+    part: _Near = []
+    plain = term.kind == "w"
     for other in found:
-        close = wanted(term, other)
-        if close:
+        if not plain or other.kind != "w":
+            if close := _same_name(term, other):
+                same.append((other, close))
+            continue
+        close = relation(term.low, other.low)
+        if close is Relation.NONE:
+            continue
+        if close in _TWIN:
+            same.append((other, close))
+        elif close is Relation.OPPOSITE:
+            opposite.append((other, close))
+        elif term.denied != other.denied and close is (Relation.BROADER if term.denied else Relation.NARROWER):
+            part.append((other, close))
+    return same, opposite, part
+
+
+def _take(term: Term, near: _Near, found: list[Term], matches: list[Match]) -> bool:
+    """Match a term with the closest of those near it that are not taken."""
+    best: tuple[int, int, Term, Relation] | None = None
+    for other, close in near:
+        if other in found:
             rank = (int(close), -abs(term.place - other.place) - 2 * (term.denied != other.denied))
             if best is None or rank > best[:2]:
                 best = (*rank, other, close)
@@ -119,7 +145,8 @@ def _take(term: Term, found: list[Term], matches: list[Match], wanted: Callable[
     return True
 
 
-def _same_meaning(a: Term, b: Term) -> Relation:
+def _same_name(a: Term, b: Term) -> Relation:
+    """Whether a name, or a number, is the same as another word."""
     if a.kind == "#" or b.kind == "#":
         return Relation.NONE
     if "n" in (a.kind, b.kind) and not (_opens(a, b) and a.lexeme.forms and b.lexeme.forms):
@@ -143,19 +170,6 @@ def _canonical(term: Term) -> str:
 def _opens(a: Term, b: Term) -> bool:
     """Whether one of two words opens its sentence, where a capital does not make a name."""
     return a.place == 0 or b.place == 0
-
-
-def _opposite(a: Term, b: Term) -> Relation:
-    close = relation(a.low, b.low) if a.kind == b.kind == "w" else Relation.NONE
-    return close if close is Relation.OPPOSITE else Relation.NONE
-
-
-def _part_of_kind(a: Term, b: Term) -> Relation:
-    """Whether the denied one of two words names the wider thing: `no alcohol`, `wine`."""
-    if a.kind != "w" or b.kind != "w" or a.denied == b.denied:
-        return Relation.NONE
-    close = relation(a.low, b.low)
-    return close if close is (Relation.BROADER if a.denied else Relation.NARROWER) else Relation.NONE
 
 
 def _same_value(a: str, b: str) -> bool:

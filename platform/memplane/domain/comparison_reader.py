@@ -195,7 +195,7 @@ class _Reader(Marks):
         if base is not None and (low not in lexicon.PREDICATIVE or self._is_predicate(index)):
             term = self.reading.terms[-1]
             term.low, term.denied = base, not term.denied
-            term.lexeme = Lexeme(base, frozenset(), frozenset(), frozenset(), frozenset())
+            term.lexeme = Lexeme(base)
             self.reading.negations += 1
 
     def _append(self, low: str, kind: str, cost: float, index: int) -> None:

@@ -1,6 +1,7 @@
 """How two English words are related: looked up in a table of WordNet's frequent senses, read once when first needed."""
 
 import gzip
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
@@ -66,13 +67,21 @@ class Lexeme:
         senses: numbers of its frequent senses.
         families: numbers of the families of words derived from one another that it is in.
         opposites: base forms of its opposites.
+        contrary: base forms of its opposites by the hand-made list.
+        lines: lines of the hand-made list that it stands in.
+        above: the senses over its own.
+        kinds: those of them that are narrow enough to make two words of one kind.
     """
 
     key: str
-    forms: frozenset[str]
-    senses: frozenset[str]
-    families: frozenset[str]
-    opposites: frozenset[str]
+    forms: frozenset[str] = frozenset()
+    senses: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+    opposites: frozenset[str] = frozenset()
+    contrary: frozenset[str] = frozenset()
+    lines: frozenset[int] = frozenset()
+    above: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,42 +149,51 @@ def lexeme(low: str) -> Lexeme:
         senses.update(cells[0].split())
         families.update(cells[1:2])
         opposites.update(cells[2].split() if len(cells) > 2 else ())
-    return Lexeme(key_of(word), forms, frozenset(senses), frozenset(families - {""}), frozenset(opposites))
+    key, above = key_of(word), frozenset(_above(senses))
+    return Lexeme(
+        key=key,
+        forms=forms,
+        senses=frozenset(senses),
+        families=frozenset(families - {""}),
+        opposites=frozenset(opposites),
+        contrary=_EMPTY.union(*(OPPOSITES.get(form, _EMPTY) for form in (low, *forms))),
+        lines=frozenset(line for form in (*forms, key) for line in _alike().get(form, ())),
+        above=above,
+        kinds=frozenset(sense for sense in above if _depth(sense) >= _BROAD),
+    )
 
 
 @lru_cache(maxsize=65_536)
 def relation(one: str, other: str) -> Relation:
     """How the first of two lower-case words is related to the other: broader means that it names the wider thing."""
     a, b = lexeme(one), lexeme(other)
-    if a.key == b.key or a.forms & b.forms:
+    if a.key == b.key or not a.forms.isdisjoint(b.forms):
         return Relation.EQUAL
-    if a.opposites & b.forms or b.opposites & a.forms or denies(one, other):
+    if not a.opposites.isdisjoint(b.forms) or not b.opposites.isdisjoint(a.forms) or denies(one, other):
         return Relation.OPPOSITE
-    if a.families & b.families or _extends(a, b):
+    if not a.families.isdisjoint(b.families) or _extends(a, b):
         return Relation.DERIVED
     return _loosely(one, other, a, b)
 
 
 def _loosely(one: str, other: str, a: Lexeme, b: Lexeme) -> Relation:
     """How two words that do not have a root in common are related; of persons only what the hand-made list says."""
-    if _listed(a, b):
+    if not a.lines.isdisjoint(b.lines):
         return Relation.LISTED
-    if a.senses & b.senses and a.key not in PEOPLE and b.key not in PEOPLE:
+    if not a.senses.isdisjoint(b.senses) and a.key not in PEOPLE and b.key not in PEOPLE:
         return Relation.SYNONYM
-    if any(b.forms & OPPOSITES.get(form, _EMPTY) for form in (one, *a.forms)):
+    if not a.contrary.isdisjoint(b.forms):
         return Relation.OPPOSITE
     return Relation.SYNONYM if is_abbreviation(one, other) else _in_hierarchy(a, b)
 
 
 def _in_hierarchy(a: Lexeme, b: Lexeme) -> Relation:
     """How two words stand to each other by what their senses are kinds of."""
-    above_a, above_b = _above(a), _above(b)
-    if a.senses & above_b.keys():
+    if not a.senses.isdisjoint(b.above):
         return Relation.BROADER
-    if b.senses & above_a.keys():
+    if not b.senses.isdisjoint(a.above):
         return Relation.NARROWER
-    shared = above_a.keys() & above_b.keys()
-    return Relation.SISTER if any(_depth(sense) >= _BROAD for sense in shared) else Relation.NONE
+    return Relation.NONE if a.kinds.isdisjoint(b.kinds) else Relation.SISTER
 
 
 def denies(one: str, other: str) -> bool:
@@ -209,13 +227,6 @@ def _extends(a: Lexeme, b: Lexeme) -> bool:
     return False
 
 
-def _listed(a: Lexeme, b: Lexeme) -> bool:
-    """Whether the hand-made list puts both words in one line."""
-    alike = _alike()
-    lines = {line for form in (*a.forms, a.key) for line in alike.get(form, ())}
-    return bool(lines) and any(line in lines for form in (*b.forms, b.key) for line in alike.get(form, ()))
-
-
 @cache
 def _alike() -> dict[str, list[int]]:
     """The lines of the hand-made list that a word stands in: its words may stand for each other, without chaining."""
@@ -232,17 +243,16 @@ def is_abbreviation(one: str, other: str) -> bool:
     return 3 <= len(short) <= len(long) - 3 and long.startswith(short) and not lexeme(short).forms
 
 
-@lru_cache(maxsize=16_384)
-def _above(word: Lexeme) -> dict[str, int]:
-    """The senses over those of a word, by how far they are over it."""
-    found: dict[str, int] = {}
-    for sense in word.senses:
+def _above(senses: Iterable[str]) -> set[str]:
+    """The senses over some others."""
+    found: set[str] = set()
+    for sense in senses:
         at = sense
-        for step in range(1, _MAX_ASCENT + 1):
+        for _ in range(_MAX_ASCENT):
             at = _parent(at)
             if not at:
                 break
-            found.setdefault(at, step)
+            found.add(at)
     return found
 
 

@@ -18,6 +18,19 @@ class KeyScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Whose rows a transaction may touch at all.
+
+    Attributes:
+        tenant: the tenant.
+        users: the only users; ``None`` for every one of the tenant.
+    """
+
+    tenant: str
+    users: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """The authenticated caller.
 
@@ -73,6 +86,11 @@ class Principal:
         if self.users is not None and user_id not in self.users:
             raise UserForbidden("this key may not touch that user")
         return user_id
+
+    @property
+    def reach(self) -> Reach:
+        """Whose rows its transactions may touch."""
+        return Reach(self.tenant, self.users)
 
     @property
     def actor(self) -> str:

@@ -67,13 +67,14 @@ _UNIT = np.dtype(
     ]
 )
 """One unit as the scan packs it, big-endian like PostgreSQL's binary send functions."""
+UNIT_BYTES = _UNIT.itemsize
 
 # One pass over the units in scope: their places, lengths, similarity and terms, packed so that 10 000 units travel as
 # two values. Served by ix_memories_user and uq_turns_tenant_id_user_id_thread_id_seq; cost follows the scope.
 _SCAN = """
 SELECT string_agg(uuid_send(u.id) || int8send({thread}) || int4send({seq}) || int4send(u.term_length)
-         || int4send(octet_length(u.terms) / 5) || float4send({similarity}) || {actor}, ''::bytea),
-       string_agg(u.terms, ''::bytea)
+         || int4send(octet_length(u.terms) / 5) || float4send({similarity}) || {actor}, ''::bytea) AS units,
+       string_agg(u.terms, ''::bytea) AS terms
   FROM {table} u
  WHERE {scope}"""
 _SIMILARITY = "coalesce(-(u.embedding <#> %(embedding)s::halfvec), 'NaN')::real"

@@ -12,21 +12,26 @@ import sqlalchemy as sa
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
-from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
+from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.sql.rows import key_of
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways, lock_names
-from memplane.application.ports import Reader, UnitOfWork
+from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.unit_of_work import Ways, lock_names
+from memplane.application.ports import Reader
 from memplane.application.records import Candidates, Query, StoredKey
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
 from memplane.domain.memory import Memory
+from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
@@ -121,21 +126,26 @@ class PostgresStorage:
             raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
 
     @asynccontextmanager
-    async def reading(self, tenant: str) -> AsyncIterator[Reader]:
-        """A read-only transaction of a tenant."""
+    async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
+        """A read-only transaction of a tenant, or of some of its users."""
         # one pipeline: BEGIN and the tenant travel with the first statement that is waited for
         async with self._connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+            await connection.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
             yield PostgresReader(connection)
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
+    async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
-        begun = {"tenant": tenant, "names": lock_names(tenant, users)}
+        beginning = Statement(_BEGIN, {**_named(reach), "names": lock_names(reach.tenant, users)})
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async with self._engine.begin() as connection:
-                    await connection.execute(_BEGIN, begun)
-                    return await work(SqlUnitOfWork(connection, tenant, insert, TEXT_SYNTAX, WAYS))
+                    session = PostgresSession(connection, reach.tenant, beginning)
+                    done = await work(PostgresUnitOfWork(session, TEXT_SYNTAX, WAYS))
+                    await session.flush()
+                    return done
+            except BegunAnew as error:
+                if attempt == _ATTEMPTS:
+                    raise StorageUnavailable("others change the same at this moment; try again") from error
             except sa.exc.TimeoutError as error:
                 raise StorageUnavailable("all database connections are busy; try again shortly") from error
             except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
@@ -159,36 +169,42 @@ class PostgresStorage:
             await connection.execute("SELECT 1")
 
 
-_BEGIN = sa.text(
-    "SELECT set_config('memplane.tenant', :tenant, true), (SELECT count(pg_advisory_xact_lock("
-    "hashtextextended(name, 0))) FROM unnest(CAST(:names AS text[])) AS name)"
+_NAMED = (
+    "set_config('memplane.tenant', %(tenant)s, true),"
+    " set_config('memplane.users', coalesce(%(users)s::text[]::text, ''), true)"
 )
+_LOCKED = "SELECT count(pg_advisory_xact_lock(hashtextextended(name, 0))) FROM unnest(%(names)s::text[]) AS name"
+_BEGIN = f"SELECT {_NAMED}, ({_LOCKED})"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 
 
-async def _candidates(connection: SqlConnection, scope: Scope, query: Query) -> Candidates:
+async def _candidates(session: Session, scope: Scope, query: Query) -> Candidates:
     """Within a write: what the transaction sees, its own rows among them."""
-    return await (await _reader(connection)).candidates(scope, query)
+    return await (await _reader(session)).candidates(scope, query)
 
 
-async def _memories(connection: SqlConnection, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+async def _memories(session: Session, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
     """Within a write: memories as the transaction has them."""
-    found = await (await _reader(connection)).units(replace(scope, turns=False), ids)
+    found = await (await _reader(session)).units(replace(scope, turns=False), ids)
     return [unit for unit in found.values() if isinstance(unit, Memory)]
 
 
-async def _reader(connection: SqlConnection) -> PostgresReader:
-    driver = (await connection.get_raw_connection()).driver_connection
-    if not isinstance(driver, AsyncConnection):
-        raise StorageError("the connection is not psycopg's")
-    return PostgresReader(driver)
+async def _reader(session: Session) -> PostgresReader:
+    if not isinstance(session, PostgresSession):
+        raise StorageError("the session is not PostgreSQL's")
+    return await session.reader()
 
 
-async def _lock(connection: SqlConnection, names: Sequence[str]) -> None:
-    await connection.execute(sa.text(_LOCK), {"names": list(names)})
+async def _lock(session: Session, names: Sequence[str]) -> None:
+    await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
 WAYS = Ways(_candidates, _lock, _memories)
+
+
+def _named(reach: Reach) -> dict[str, object]:
+    """What row-level security goes by."""
+    return {"tenant": reach.tenant, "users": None if reach.users is None else sorted(reach.users)}
 
 
 def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry) -> None:

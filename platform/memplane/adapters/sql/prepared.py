@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.rows import MEMORY_COLUMNS
-from memplane.domain.memory import State, TrustState
+from memplane.domain.memory import Memory, State, TrustState
 
 Insert = Callable[[sa.Table], Any]
 """The database's own ``insert``, which knows ``ON CONFLICT``."""
@@ -46,6 +46,13 @@ PAST_OF_NAME = (
     .order_by(_M.id.desc())
     .limit(1)
 )
+
+
+def same(memory: Memory) -> sa.Select[Any]:
+    """The active memory of a memory's name or value, locked."""
+    return SAME_VALUE if memory.external_id is None else SAME_NAME_OR_VALUE
+
+
 BURIED = sa.select(_B.value_hash).where(_is(_B.tenant_id), _is(_B.scope), _is(_B.category))
 REJECTED = (
     sa.select(*MEMORY)
@@ -72,6 +79,31 @@ NAMED = sa.select(_E.id, _E.name_key.label("key"), _E.kind, sa.literal(value=Fal
     _E.kind.in_(sa.bindparam("kinds", expanding=True)), _E.name_key.in_(sa.bindparam("keys", expanding=True)),
 )  # fmt: skip
 KNOWN_ENTITIES = sa.union_all(ALIASED, NAMED)
+_REPLACED = [*dict.fromkeys((*MEMORY_COLUMNS, "token_count"))]
+_COUNTED = ("access_count", "last_accessed")
+_MATERIAL = ("terms", "term_length", "embedding")
+
+
+@lru_cache
+def replacing(*, with_material: bool, active: bool) -> sa.Update:
+    """A memory by its id, all but what is counted beside; an active one only where no other is of its value or name."""
+    names = [name for name in (*_REPLACED, *(_MATERIAL if with_material else ())) if name not in _COUNTED]
+    values = {name: sa.bindparam(f"new_{name}", type_=_M[name].type) for name in names}
+    statement = sa.update(tables.memories).where(_is(_M.tenant_id, "of_tenant"), _M.id == values["id"]).values(values)
+    if not active:
+        return statement
+    other = tables.memories.alias("other")
+    same = sa.and_(
+        *(other.c[name] == values[name] for name in ("category", "type", "visibility", "min_trust", "value_hash"))
+    )
+    rivals = sa.select(sa.literal(1)).where(
+        other.c.tenant_id == sa.bindparam("of_tenant"), other.c.user_id == values["user_id"],
+        other.c.state == sa.literal_column(f"'{State.ACTIVE}'"), other.c.id != values["id"],
+    )  # fmt: skip
+    named = rivals.where(other.c.external_id == values["external_id"])
+    return statement.where(~sa.exists(rivals.where(same)), ~sa.exists(named))
+
+
 ANSWERED = sa.select(_K.request_hash, _K.answer).where(_is(_K.tenant_id), _is(_K.key_id), _is(_K.idempotency_key))
 ADD_HISTORY = sa.insert(tables.history)
 ADD_EVENTS = sa.insert(tables.events)

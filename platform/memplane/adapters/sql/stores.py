@@ -1,6 +1,5 @@
 """The stores of a write transaction, in SQLAlchemy Core, on both databases."""
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,10 +9,9 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql import prepared, tables
-from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
+from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.rows import (
     TURN_COLUMNS,
     key_of,
@@ -24,6 +22,8 @@ from memplane.adapters.sql.rows import (
     turn_values,
 )
 from memplane.adapters.sql.scope import Syntax, memories_in
+from memplane.adapters.sql.session import MEMORIES, Session
+from memplane.application.offload import offload
 from memplane.application.records import (
     Candidates,
     ChangeEntry,
@@ -31,16 +31,17 @@ from memplane.application.records import (
     Query,
     SearchMaterial,
     StoredKey,
+    Told,
     TurnPlace,
 )
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, MemoryText, Turn, new_id
+from memplane.domain.memory import Memory, MemoryText, State, Turn, new_id
 from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
 
-FindCandidates = Callable[[AsyncConnection, Scope, Query], Awaitable[Candidates]]
+FindCandidates = Callable[[Session, Scope, Query], Awaitable[Candidates]]
 """The database's own way to the signals of everything in scope."""
-ReadMemories = Callable[[AsyncConnection, Scope, Sequence[UUID]], Awaitable[list[Memory]]]
+ReadMemories = Callable[[Session, Scope, Sequence[UUID]], Awaitable[list[Memory]]]
 """The database's own fast way to memories in scope by their ids."""
 
 
@@ -55,36 +56,35 @@ def thread_key(user_id: str, thread_id: str) -> int:
     return int.from_bytes(digest, "big", signed=True) or 1
 
 
+def place_of(memory: Memory) -> dict[str, object]:
+    """By what another memory that stands in a memory's place is found."""
+    return {name: getattr(memory, name) for name in _PLACE}
+
+
 class SqlMemories:
     """Memories within a transaction."""
 
     def __init__(
         self,
-        connection: AsyncConnection,
-        tenant: str,
-        insert: Insert,
+        session: Session,
         syntax: Syntax,
         candidates: FindCandidates,
         read: ReadMemories | None = None,
     ) -> None:
-        self._connection = connection
-        self._tenant = tenant
-        self._insert = insert
+        self._session = session
+        self._tenant = session.tenant
         self._syntax = syntax
         self._candidates = candidates
         self._read = read
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
-        whole = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
-        # the driver reads a statement anew each time when it has more than fifty values
-        values = {name: value for name, value in whole.items() if value is not None}
-        return (await self._connection.execute(upserts(self._insert).memory, values)).first() is not None
+        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
+        return await self._session.add(MEMORIES, [values])
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:
         """The active memory of the same external id, or of the same value, locked; or none."""
-        by_name = memory.external_id is not None
-        return await self._one(prepared.SAME_NAME_OR_VALUE if by_name else prepared.SAME_VALUE, memory)
+        return await self._one(prepared.same(memory), memory)
 
     async def find_past(self, memory: Memory) -> Memory | None:
         """The superseded or archived memory of the same external id, the newest; or none."""
@@ -92,8 +92,8 @@ class SqlMemories:
 
     async def _one(self, statement: sa.Select[Any], memory: Memory) -> Memory | None:
         """The memory that stands where a new one would."""
-        values = {"tenant_id": self._tenant} | {name: getattr(memory, name) for name in _PLACE}
-        row = (await self._connection.execute(statement, values)).mappings().first()
+        values = {"tenant_id": self._tenant} | place_of(memory)
+        row = (await self._session.execute(statement, values)).mappings().first()
         return memory_of(dict(row)) if row else None
 
     async def find(self, scope: Scope, memory_id: UUID) -> Memory | None:
@@ -107,12 +107,16 @@ class SqlMemories:
     async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
         """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine."""
         query = Query(terms=material.terms, words=(), embedding=material.embedding)
-        found = await self._candidates(self._connection, replace(scope, turns=False), query)
-        near = await asyncio.to_thread(closest, found.signals, limit)
+        found = await self._candidates(self._session, replace(scope, turns=False), query)
+        return await self.nearest_of(scope, found, limit)
+
+    async def nearest_of(self, scope: Scope, found: Candidates, limit: int) -> list[tuple[Memory, float]]:
+        """The memories that are nearest among candidates, as in :meth:`nearest`."""
+        near = await offload(len(found.ids), closest, found.signals, limit)
         similarity = {found.ids[int(place)]: float(cosine) for place, cosine in near}
         if not similarity:
             return []
-        read = self._in_scope if self._read is None else partial(self._read, self._connection)
+        read = self._in_scope if self._read is None else partial(self._read, self._session)
         memories = await read(scope, list(similarity))
         return sorted(((each, similarity[each.id]) for each in memories), key=lambda pair: (-pair[1], pair[0].id))
 
@@ -125,43 +129,36 @@ class SqlMemories:
         )
         if locked:
             statement = statement.with_for_update()
-        return [memory_of(dict(row)) for row in (await self._connection.execute(statement)).mappings()]
+        return [memory_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
     async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
         """What a user's rejected memories of a category say, the newest first."""
         values = {"tenant_id": self._tenant, "user_id": user_id, "category": category, "most": limit}
-        rows = (await self._connection.execute(prepared.REJECTED, values)).mappings()
+        rows = (await self._session.execute(prepared.REJECTED, values)).mappings()
         return [memory_of(dict(row)).text for row in rows]
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
         """Store every field of a locked memory; False when another active memory holds the same value already."""
-        m = tables.memories.c
         values = memory_values(memory) | (material_values(material) if material else {})
         for counted in ("access_count", "last_accessed"):  # counted beside, without a version
             del values[counted]
-        try:
-            async with self._connection.begin_nested():
-                await self._connection.execute(
-                    sa.update(tables.memories).where(m.tenant_id == self._tenant, m.id == memory.id).values(values)
-                )
-        except sa.exc.IntegrityError:
-            return False
-        return True
+        values = {"of_tenant": self._tenant} | {f"new_{name}": value for name, value in values.items()}
+        statement = prepared.replacing(with_material=material is not None, active=memory.state is State.ACTIVE)
+        return (await self._session.execute(statement, values)).rowcount == 1
 
 
 class SqlThreads:
     """Threads, turns and change log within a transaction."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert) -> None:
-        self._connection = connection
-        self._tenant = tenant
-        self._insert = insert
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tenant = session.tenant
 
     async def advance(self, user_id: str, thread_id: str, now: datetime, *, revs: int, turns: int = 0) -> TurnPlace:
         """Lock the thread, making it if new, and allocate revisions and turn numbers: the numbers after it."""
         place = {"user_id": user_id, "thread_id": thread_id, "rev": revs, "turns": turns, "updated_at": now}
         values = {"tenant_id": self._tenant} | place
-        row = (await self._connection.execute(upserts(self._insert).thread, values)).one()
+        row = (await self._session.execute(upserts(self._session.insert).thread, values)).one()
         return TurnPlace(seq=row.turns, rev=row.rev)
 
     async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
@@ -175,7 +172,7 @@ class SqlThreads:
             t.thread_id == thread_id,
             t.external_id.in_(external_ids),
         )
-        rows = (await self._connection.execute(statement)).mappings()
+        rows = (await self._session.execute(statement)).mappings()
         return {row["external_id"]: turn_of(dict(row)) for row in rows}
 
     async def add_turns(self, turns: Sequence[tuple[Turn, SearchMaterial]]) -> None:
@@ -187,7 +184,7 @@ class SqlThreads:
                 | {"tenant_id": self._tenant, "thread_key": thread_key(turn.user_id, turn.thread_id)}
                 for turn, material in turns
             ]
-            await self._connection.execute(prepared.ADD_TURNS, one_or_many(values))
+            await self._session.add("turns", values)
 
     async def log(self, entries: Sequence[ChangeEntry]) -> None:
         """Append to the change log."""
@@ -201,41 +198,24 @@ class SqlThreads:
                 }
                 for entry in entries
             ]
-            await self._connection.execute(prepared.ADD_CHANGES, one_or_many(values))
+            await self._session.add("change_log", values)
 
     async def revision(self, user_id: str, thread_id: str) -> int:
         """The thread's revision, without a lock; 0 when there is none."""
         place = {"tenant_id": self._tenant, "user_id": user_id, "thread_id": thread_id}
-        return (await self._connection.execute(prepared.REVISION, place)).scalar_one_or_none() or 0
+        return (await self._session.execute(prepared.REVISION, place)).scalar_one_or_none() or 0
 
-    async def recent(self, user_id: str, since: datetime, limit: int) -> Mapping[str, datetime]:
-        """The user's threads that were active since, at most so many, the latest; with when that was."""
-        values = {"tenant_id": self._tenant, "user_id": user_id, "since": since, "most": limit}
-        return {row.thread_id: row.updated_at for row in await self._connection.execute(prepared.RECENT, values)}
-
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], revs: int) -> Mapping[str, int]:
-        """Allocate so many revisions in each thread, in the order of their names; each thread's last one."""
-        values = [
-            {
-                "tenant_id": self._tenant,
-                "user_id": user_id,
-                "thread_id": name,
-                "rev": revs,
-                "turns": 0,
-                "updated_at": at,
-            }
-            for name, at in sorted(threads.items())
-        ]
-        told = await self._connection.execute(upserts(self._insert).thread, values)
-        return {row.thread_id: row.rev for row in told}
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+        """Log changes in the named threads and in those that were active lately: each thread's last revision."""
+        return await self._session.tell(user_id, threads, told)
 
 
 class SqlJournal:
     """History and operational events within a transaction."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str) -> None:
-        self._connection = connection
-        self._tenant = tenant
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tenant = session.tenant
 
     async def record(self, entries: Sequence[HistoryEntry]) -> None:
         """Append to the history."""
@@ -246,7 +226,7 @@ class SqlJournal:
                 | {"meta": dict(entry.meta)}
                 for entry in entries
             ]
-            await self._connection.execute(prepared.ADD_HISTORY, one_or_many(values))
+            await self._session.add("history", values)
 
     async def events(self, entries: Sequence[OperationalEvent]) -> None:
         """Append to the operational events."""
@@ -256,7 +236,7 @@ class SqlJournal:
                 | {name: getattr(entry, name) for name in OperationalEvent.__slots__}
                 for entry in entries
             ]
-            await self._connection.execute(prepared.ADD_EVENTS, one_or_many(values))
+            await self._session.add("events", values)
 
     async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
         """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""
@@ -269,9 +249,9 @@ class SqlJournal:
     async def _count(self, counts: Mapping[UUID, int], ordered: Sequence[UUID], now: datetime) -> None:
         m = tables.memories.c
         locked = sa.select(m.id).where(m.tenant_id == self._tenant, m.id.in_(ordered)).order_by(m.id).with_for_update()
-        await self._connection.execute(locked)
+        await self._session.execute(locked)
         by_id = sa.case(*[(m.id == memory_id, counts[memory_id]) for memory_id in ordered], else_=0)
-        await self._connection.execute(
+        await self._session.execute(
             sa.update(tables.memories)
             .where(m.tenant_id == self._tenant, m.id.in_(ordered))
             .values(access_count=m.access_count + by_id, last_accessed=now)
@@ -281,21 +261,21 @@ class SqlJournal:
 class SqlKeys:
     """API keys within a transaction."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str) -> None:
-        self._connection = connection
-        self._tenant = tenant
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tenant = session.tenant
 
     async def add(self, key: StoredKey) -> None:
         """Insert."""
         values = {name: getattr(key, name) for name in StoredKey.__slots__ if name != "tenant"}
         values["users"] = None if key.users is None else list(key.users)
-        await self._connection.execute(sa.insert(tables.api_keys).values(tenant_id=self._tenant, **values))
+        await self._session.execute(sa.insert(tables.api_keys).values(tenant_id=self._tenant, **values))
 
     async def all(self) -> list[StoredKey]:
         """Every key of the tenant, oldest first."""
         k = tables.api_keys.c
         statement = sa.select(tables.api_keys).where(k.tenant_id == self._tenant).order_by(k.created_at, k.key_id)
-        rows = (await self._connection.execute(statement)).mappings()
+        rows = (await self._session.execute(statement)).mappings()
         return [key_of(dict(row)) for row in rows]
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
@@ -306,4 +286,4 @@ class SqlKeys:
             .where(k.tenant_id == self._tenant, k.key_id == key_id, k.revoked_at.is_(None))
             .values(revoked_at=now)
         )
-        return (await self._connection.execute(statement)).rowcount == 1
+        return (await self._session.execute(statement)).rowcount == 1

@@ -6,14 +6,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
-from memplane.adapters.sql.prepared import Insert
 from memplane.adapters.sql.scope import Syntax
+from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
-from memplane.application.ports import Answers, Consents, Graph, Journal, KeyStore, MemoryStore, ThreadStore, Tombstones
+from memplane.application.records import Look, Seen
+from memplane.application.transaction import (
+    Answers,
+    Consents,
+    Graph,
+    Journal,
+    KeyStore,
+    MemoryStore,
+    ThreadStore,
+    Tombstones,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +31,12 @@ class Ways:
 
     Attributes:
         candidates: finds the signals of everything in scope.
-        read: reads memories by their ids, where there is a faster way than that of every database.
         lock: lets no other transaction take the same names until this one ends.
+        read: reads memories by their ids, where there is a faster way than that of every database.
     """
 
     candidates: FindCandidates
-    lock: Callable[[AsyncConnection, Sequence[str]], Awaitable[None]]
+    lock: Callable[[Session, Sequence[str]], Awaitable[None]]
     read: ReadMemories | None = None
 
 
@@ -39,45 +48,58 @@ def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
 class SqlUnitOfWork:
     """The stores of one open transaction; whoever opened the transaction commits it."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert, syntax: Syntax, ways: Ways) -> None:
-        self._connection = connection
-        self._tenant = tenant
-        self._insert = insert
+    def __init__(self, session: Session, syntax: Syntax, ways: Ways) -> None:
+        self._session = session
+        self._tenant = session.tenant
         self._ways = ways
-        self.memories: MemoryStore = SqlMemories(connection, tenant, insert, syntax, ways.candidates, ways.read)
-        self.threads: ThreadStore = SqlThreads(connection, tenant, insert)
-        self.journal: Journal = SqlJournal(connection, tenant)
-        self.keys: KeyStore = SqlKeys(connection, tenant)
-        self.tombstones: Tombstones = SqlTombstones(connection, tenant, insert)
-        self.graph: Graph = SqlGraph(connection, tenant, insert)
-        self.answers: Answers = SqlAnswers(connection, tenant, insert)
-        self.consents: Consents = SqlConsents(connection, tenant)
+        self.found = SqlMemories(session, syntax, ways.candidates, ways.read)
+        self.memories: MemoryStore = self.found
+        self.threads: ThreadStore = SqlThreads(session)
+        self.journal: Journal = SqlJournal(session)
+        self.keys: KeyStore = SqlKeys(session)
+        self.tombstones: Tombstones = SqlTombstones(session)
+        self.graph: Graph = SqlGraph(session)
+        self.answers: Answers = SqlAnswers(session)
+        self.consents: Consents = SqlConsents(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""
-        return self._connection.begin_nested()
+        return self._session.attempt()
+
+    async def look(self, look: Look) -> Seen:
+        """What stands around a new memory."""
+        memory = look.memory
+        buried = await self.tombstones.held(memory.user_id, memory.category)
+        there = await self.memories.find_duplicate(memory)
+        past = await self.memories.find_past(memory) if there is None else None
+        if there is not None or past is not None:
+            return Seen(buried, there, past, (), None)
+        near = await self.memories.nearest(look.scope, look.material, look.limit)
+        return Seen(buried, None, None, tuple(near), None)
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:
         """Let no other transaction write these users' memories until this one ends; in the order of their names."""
-        await self._ways.lock(self._connection, lock_names(self._tenant, user_ids))
+        await self._ways.lock(self._session, lock_names(self._tenant, user_ids))
 
     async def ensure_tenant(self, now: datetime) -> None:
         """Make the tenant if it is new."""
-        statement = self._insert(tables.tenants).values(tenant_id=self._tenant, created_at=now)
-        await self._connection.execute(statement.on_conflict_do_nothing())
+        statement = self._session.insert(tables.tenants).values(tenant_id=self._tenant, created_at=now)
+        await self._session.execute(statement.on_conflict_do_nothing())
 
     async def setting(self, name: str) -> object | None:
         """A value of the metadata table."""
         s = tables.settings.c
         statement = sa.select(s.value).where(s.tenant_id == self._tenant, s.name == name)
-        value: object | None = (await self._connection.execute(statement)).scalar_one_or_none()
+        value: object | None = (await self._session.execute(statement)).scalar_one_or_none()
         return value
 
     async def keep_setting(self, name: str, value: object, now: datetime) -> None:
         """Store a value in the metadata table."""
         s = tables.settings.c
-        statement = self._insert(tables.settings).values(tenant_id=self._tenant, name=name, value=value, updated_at=now)
-        await self._connection.execute(
+        statement = self._session.insert(tables.settings).values(
+            tenant_id=self._tenant, name=name, value=value, updated_at=now
+        )
+        await self._session.execute(
             statement.on_conflict_do_update(
                 index_elements=[s.tenant_id, s.name], set_={"value": value, "updated_at": now}
             )

@@ -9,19 +9,21 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql.rows import key_of
+from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
-from memplane.application.ports import Reader, UnitOfWork
+from memplane.application.ports import Reader
 from memplane.application.records import Candidates, Query, StoredKey
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
+from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
@@ -70,23 +72,24 @@ class SqliteStorage:
             raise _translated(error) from error
 
     @asynccontextmanager
-    async def reading(self, tenant: str) -> AsyncIterator[Reader]:
+    async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
         """A read-only transaction on one snapshot."""
-        _refuse_other(tenant)
+        _refuse_other(reach.tenant)
         async with self._reading() as snapshot:
             yield SqliteReader(snapshot, self._caches)
 
-    async def write(self, tenant: str, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
+    async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; nobody else writes until it ends."""
         del users
-        _refuse_other(tenant)
+        _refuse_other(reach.tenant)
         try:
             async with self._turn, self._writer.begin() as connection:
-                return await work(SqlUnitOfWork(connection, tenant, insert, SYNTAX, Ways(self._candidates, _alone)))
+                session = Session(connection, reach.tenant, insert)
+                return await work(SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone)))
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             raise _translated(error) from error
 
-    async def _candidates(self, _connection: AsyncConnection, scope: Scope, query: Query) -> Candidates:
+    async def _candidates(self, _session: Session, scope: Scope, query: Query) -> Candidates:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
         async with self._reading() as snapshot:
             return await SqliteReader(snapshot, self._caches).candidates(scope, query)
@@ -123,7 +126,7 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
 
 
-async def _alone(_connection: AsyncConnection, _names: Sequence[str]) -> None:
+async def _alone(_session: Session, _names: Sequence[str]) -> None:
     """A transaction that writes is the only one."""
 
 

@@ -1,0 +1,51 @@
+"""Row-level security by user: a key that is bound to users reaches their rows alone, whatever a statement asks for."""
+
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+# each setting is looked at once for a statement, not for each row; '' is every user, as after a commit
+_EVERY = "(SELECT coalesce(current_setting('memplane.users', true), '') = '')"
+_BOUND = "ANY ((SELECT nullif(current_setting('memplane.users', true), '')::text[])::text[])"
+OWNED = {
+    "memories": "user_id",
+    "turns": "user_id",
+    "thread_revision": "user_id",
+    "change_log": "user_id",
+    "entities": "user_id",
+    "events": "user_id",
+    "consent_proposals": "user_id",
+    "tombstones": "scope",
+}
+"""Tables with the name of the user, and its column."""
+BELONGING = {
+    "history": ("memories", ("memory_id",)),
+    "memory_entities": ("memories", ("memory_id",)),
+    "relations": ("memories", ("from_id", "to_id")),
+    "entity_aliases": ("entities", ("entity_id",)),
+}
+"""Tables whose rows belong to rows of another, which the same rule covers."""
+
+
+def upgrade() -> None:
+    if op.get_context().dialect.name != "postgresql":
+        return
+    for table, column in OWNED.items():
+        _restrict(table, f"{column} = {_BOUND}")
+    for table, (owner, keys) in BELONGING.items():
+        there = f"SELECT 1 FROM {owner} o WHERE o.tenant_id = {table}.tenant_id AND o.id = {table}."  # noqa: S608 - our own names
+        # a new row comes in one statement with the row that it belongs to, which the check would not see yet
+        _restrict(table, " AND ".join(f"EXISTS ({there}{key})" for key in keys), " WITH CHECK (true)")
+
+
+def downgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        for table in (*OWNED, *BELONGING):
+            op.execute(f"DROP POLICY user_isolation ON {table}")
+
+
+def _restrict(table: str, condition: str, check: str = "") -> None:
+    op.execute(f"CREATE POLICY user_isolation ON {table} AS RESTRICTIVE USING ({_EVERY} OR {condition}){check}")

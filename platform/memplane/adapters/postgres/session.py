@@ -1,0 +1,227 @@
+"""A write transaction on PostgreSQL: what it adds travels in one statement, what it looks up in one exchange.
+
+A statement costs more to prepare, send and wait for than to run. Rows to add wait until a statement could see them, and
+travel as JSON, one parameter for each table.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pgvector import HalfVector
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg.sql import SQL
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
+
+from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, table_of
+from memplane.adapters.sql.statements import Statement
+from memplane.application.records import Told
+from memplane.domain.errors import StorageError
+from memplane.domain.memory import new_id
+
+_ORDER = (ENTITIES, MEMORIES, MENTIONS, RELATIONS, "turns", "history", "events", "change_log")
+_MUST = frozenset({MEMORIES, ENTITIES})
+"""Rows of which another transaction may have come first."""
+_VECTORS = frozenset({MEMORIES, "turns"})
+_CONFLICT = {
+    MEMORIES: "ON CONFLICT DO NOTHING",
+    ENTITIES: "ON CONFLICT DO NOTHING",
+    MENTIONS: "ON CONFLICT DO NOTHING",
+    RELATIONS: "ON CONFLICT (tenant_id, from_id, to_id, relation_type) DO UPDATE SET"
+    " strength = greatest(relations.strength, excluded.strength), updated_at = excluded.updated_at",
+}
+_TELL = """told AS (
+INSERT INTO thread_revision AS t (tenant_id, user_id, thread_id, rev, turns, updated_at)
+SELECT %(tenant)s, %(user_id)s, w.thread_id, %(revs)s, 0, max(w.at)
+  FROM (SELECT * FROM (SELECT r.thread_id, r.updated_at AS at FROM thread_revision r
+                        WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s AND r.updated_at > %(since)s
+                        ORDER BY r.updated_at DESC LIMIT %(most)s) lately
+         UNION ALL
+        SELECT * FROM unnest(%(names)s::text[], %(at)s::timestamptz[])) AS w (thread_id, at)
+ GROUP BY w.thread_id ORDER BY w.thread_id
+    ON CONFLICT (tenant_id, user_id, thread_id) DO UPDATE
+   SET rev = t.rev + excluded.rev, updated_at = greatest(t.updated_at, excluded.updated_at)
+RETURNING thread_id, rev),
+logged AS (
+INSERT INTO change_log (tenant_id, id, user_id, thread_id, rev, memory_id, event, category, meta, ts)
+SELECT %(tenant)s, (%(ids)s::uuid[])[row_number() OVER (ORDER BY told.thread_id, c.place)], %(user_id)s, told.thread_id,
+       told.rev - %(revs)s + c.place, c.memory_id, c.event, c.category, '{}', %(ts)s
+  FROM told CROSS JOIN unnest(%(told_memories)s::uuid[], %(told_events)s::text[], %(told_categories)s::text[])
+       WITH ORDINALITY AS c (memory_id, event, category, place))"""
+
+
+class BegunAnew(Exception):
+    """Another transaction came first with a row of the same name: this one is taken back and starts again."""
+
+
+class PostgresSession(Session):
+    """Rows wait until a statement could see them; the transaction begins with the first statement."""
+
+    def __init__(self, connection: SqlConnection, tenant: str, beginning: Statement) -> None:
+        super().__init__(connection, tenant, insert)
+        self._beginning: Statement | None = beginning
+        self._waiting: dict[str, list[Row]] = {}
+
+    async def execute(
+        self, statement: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
+    ) -> sa.CursorResult[Any]:
+        """Send a statement; it sees whatever was added before."""
+        await self.flush()
+        return await super().execute(statement, values)
+
+    @asynccontextmanager
+    async def _attempt(self) -> AsyncIterator[None]:
+        await self.flush()
+        try:
+            async with self._connection.begin_nested():
+                yield
+                await self.flush()
+        except BaseException:
+            self._waiting.clear()
+            raise
+
+    def attempt(self) -> AbstractAsyncContextManager[object]:
+        """Work within the transaction that is taken back alone when it fails."""
+        return self._attempt()
+
+    async def add(self, table: str, rows: list[Row]) -> bool:
+        """Let rows wait; should one of the same name turn out to be there, the transaction starts again."""
+        if table == MEMORIES:
+            await self.flush()
+        self._waiting.setdefault(table, []).extend(rows)
+        return True
+
+    async def flush(self) -> None:
+        """Send what waits, in one statement, and begin the transaction if need be.
+
+        Raises:
+            BegunAnew: another transaction came first with a row of the same name.
+        """
+        if self._waiting:
+            await self._send({})
+        elif self._beginning is not None:
+            await self._begin(await self.driver())
+
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+        """Log changes in threads and in the user's recent ones, with what waits: each thread's last revision."""
+        most = len(told.changes) * (told.most + len(threads))
+        values: Row = {
+            "tenant": self.tenant,
+            "user_id": user_id,
+            "revs": len(told.changes),
+            "since": told.since,
+            "most": told.most,
+            "names": list(threads),
+            "at": list(threads.values()),
+            "ids": [new_id() for _ in range(most)],
+            "ts": told.ts,
+            "told_memories": [each.memory_id for each in told.changes],
+            "told_events": [each.event.value for each in told.changes],
+            "told_categories": [each.category for each in told.changes],
+        }
+        return {row["thread_id"]: row["rev"] for row in await self._send(values) if row["thread_id"] is not None}
+
+    async def _send(self, telling: Row) -> list[Row]:
+        waiting, self._waiting = self._waiting, {}
+        shape = tuple((name, tuple(waiting[name][0])) for name in _ORDER if name in waiting)
+        values = dict(telling)
+        for name, _ in shape:
+            values |= _as_values(name, waiting[name])
+        driver = await self.driver()
+        await self._begin(driver)
+        async with driver.cursor(row_factory=dict_row, binary=True) as cursor:
+            await cursor.execute(SQL(_flushing(shape, telling=bool(telling))), values)
+            rows = list(await cursor.fetchall())
+        for name in _MUST & set(waiting):
+            if rows[0][name] != len(waiting[name]):
+                raise BegunAnew(name)
+        return rows
+
+    async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
+        """The rows of several statements, sent together with the beginning of the transaction."""
+        if self._waiting:
+            await self.flush()
+        driver = await self.driver()
+        found: list[list[Row]] = []
+        async with driver.pipeline():
+            await self._begin(driver)
+            cursors = []
+            for statement in asked:
+                cursor = driver.cursor(row_factory=dict_row, binary=True)
+                cursors.append(await cursor.execute(SQL(statement.sql), statement.values))
+            for cursor in cursors:
+                found.append(list(await cursor.fetchall()))
+                await cursor.close()
+        return found
+
+    async def reader(self) -> PostgresReader:
+        """The reads of a tenant, within this transaction: what it added is seen."""
+        await self.flush()
+        return PostgresReader(await self.driver())
+
+    async def driver(self) -> AsyncConnection[Any]:
+        """The driver's own connection."""
+        driver = (await self._connection.get_raw_connection()).driver_connection
+        if not isinstance(driver, AsyncConnection):
+            raise StorageError("the connection is not psycopg's")
+        return driver
+
+    async def _begin(self, driver: AsyncConnection[Any]) -> None:
+        if self._beginning is not None:
+            beginning, self._beginning = self._beginning, None
+            await driver.execute(SQL(beginning.sql), beginning.values)
+
+
+def _as_values(table: str, rows: list[Row]) -> Row:
+    if table not in _VECTORS:
+        return {table: json.dumps(rows, default=_plain, ensure_ascii=False)}
+    plain = [{name: value for name, value in row.items() if name != "embedding"} for row in rows]
+    vectors = [(row["id"], HalfVector(row["embedding"])) for row in rows if row["embedding"] is not None]
+    return {
+        table: json.dumps(plain, default=_plain, ensure_ascii=False),
+        f"{table}_ids": [one for one, _ in vectors],
+        f"{table}_vectors": [vector for _, vector in vectors],
+    }
+
+
+def _plain(value: object) -> object:
+    """A value as JSON that PostgreSQL reads as the column's type."""
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
+    raise TypeError(f"{type(value).__name__} is no column value")
+
+
+@lru_cache
+def _flushing(shape: tuple[tuple[str, tuple[str, ...]], ...], *, telling: bool) -> str:
+    """The statement that adds rows of these tables and columns, and tells threads; it returns how many were added."""
+    parts = [f"{name}_added AS ({_adding(name, columns)})" for name, columns in shape]
+    counts = [f"(SELECT count(*) FROM {name}_added) AS {name}" for name, _ in shape]  # noqa: S608 - our own names
+    if telling:
+        parts.append(_TELL)
+        counts += ["told.thread_id", "told.rev"]
+    # a row even where no thread is told, for the counts
+    source = " FROM (SELECT) AS one LEFT JOIN told ON true" if telling else ""
+    return f"WITH {', '.join(parts)} SELECT {', '.join(counts)}{source}"
+
+
+def _adding(name: str, columns: tuple[str, ...]) -> str:
+    table = table_of(name)
+    rows = f"jsonb_populate_recordset(NULL::{table.name}, %({name})s::jsonb) AS r"
+    wanted = ", ".join("v.embedding" if column == "embedding" else f"r.{column}" for column in columns)
+    if name in _VECTORS:
+        rows += f" LEFT JOIN unnest(%({name}_ids)s::uuid[], %({name}_vectors)s::halfvec[]) AS v (id, embedding)"
+        rows += " ON v.id = r.id"
+    conflict = _CONFLICT.get(name, "")
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT {wanted} FROM {rows} {conflict} RETURNING 1"  # noqa: S608 - our own names

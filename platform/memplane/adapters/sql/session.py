@@ -1,0 +1,106 @@
+"""The connection of one write transaction."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
+from memplane.application.records import Told
+from memplane.domain.memory import new_id
+
+Row = dict[str, Any]
+MEMORIES = "memories"
+RELATIONS = "relations"
+MENTIONS = "memory_entities"
+ENTITIES = "entities"
+
+
+class Session:
+    """Sends statements, and adds rows; a database may let rows wait for the next statement.
+
+    Attributes:
+        tenant: whose transaction it is.
+        insert: the database's own ``insert``.
+    """
+
+    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert) -> None:
+        self._connection = connection
+        self.tenant = tenant
+        self.insert = insert
+
+    async def execute(
+        self, statement: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
+    ) -> sa.CursorResult[Any]:
+        """Send a statement; it sees whatever was added before."""
+        found: sa.CursorResult[Any] = await self._connection.execute(statement, values)
+        return found
+
+    def attempt(self) -> AbstractAsyncContextManager[object]:
+        """Work within the transaction that is taken back alone when it fails."""
+        return self._connection.begin_nested()
+
+    async def flush(self) -> None:
+        """Send what waits."""
+
+    async def add(self, table: str, rows: list[Row]) -> bool:
+        """Add rows, all with the same columns; False when a memory of the same value or name is there already.
+
+        A database that lets them wait begins the transaction anew instead when that shows later.
+        """
+        statements = upserts(self.insert)
+        plain = {
+            "history": prepared.ADD_HISTORY,
+            "events": prepared.ADD_EVENTS,
+            "change_log": prepared.ADD_CHANGES,
+            "turns": prepared.ADD_TURNS,
+        }
+        if table in plain:
+            await self.execute(plain[table], one_or_many(rows))
+            return True
+        if table == MEMORIES:
+            # a driver reads a statement anew each time when it has more than fifty values
+            rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        upsert = {
+            MEMORIES: statements.memory,
+            RELATIONS: statements.relations,
+            MENTIONS: statements.mentions,
+            ENTITIES: statements.entities,
+        }[table]
+        return (await self.execute(upsert, one_or_many(rows))).first() is not None
+
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+        """Log changes in threads and in the user's recent ones: each thread's last revision."""
+        values = {"tenant_id": self.tenant, "user_id": user_id, "since": told.since, "most": told.most}
+        rows = await self.execute(prepared.RECENT, values)
+        reached = {row.thread_id: row.updated_at for row in rows} | dict(threads)
+        if not reached:
+            return {}
+        place = {"tenant_id": self.tenant, "user_id": user_id, "rev": len(told.changes), "turns": 0}
+        upserted = [place | {"thread_id": name, "updated_at": at} for name, at in sorted(reached.items())]
+        last = {row.thread_id: row.rev for row in await self.execute(upserts(self.insert).thread, upserted)}
+        shared = {"tenant_id": self.tenant, "user_id": user_id, "meta": {}, "ts": told.ts}
+        logged = [
+            {
+                **shared,
+                "id": new_id(),
+                "thread_id": name,
+                "rev": rev - len(told.changes) + nth,
+                "memory_id": change.memory_id,
+                "event": change.event,
+                "category": change.category,
+            }
+            for name, rev in sorted(last.items())
+            for nth, change in enumerate(told.changes, 1)
+        ]
+        await self.add("change_log", logged)
+        return last
+
+
+def table_of(name: str) -> sa.Table:
+    """A table by its name."""
+    return tables.metadata.tables[name]
