@@ -20,7 +20,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check demo bench bench-recall bench-latency bench-single-user bench-repeats bench-merge bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check demo bench bench-recall bench-latency bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -54,7 +54,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-single-user bench-repeats bench-merge ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-single-user bench-repeats bench-merge bench-isolation ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -71,6 +71,9 @@ bench-repeats: $(VENV)/.runtime ## measure what eight writers who repeat themsel
 
 bench-merge: $(VENV)/.runtime ## measure on labelled pairs what is merged, overruled and left alone
 	$(BIN)/python benchmarks/merge/calibrate.py --figures
+
+bench-isolation: $(VENV)/.runtime ## measure a tenant beside one that floods, and the event loop under load
+	$(BIN)/python benchmarks/isolation.py $(BENCH)
 
 bench-calibrate: $(VENV)/.runtime ## find the ranking weights on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)

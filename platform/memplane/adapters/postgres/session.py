@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
 from memplane.adapters.postgres.search import PostgresReader
-from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, table_of
+from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
 from memplane.domain.errors import StorageError
@@ -66,16 +66,20 @@ class PostgresSession(Session):
     """Rows wait until a statement could see them; the transaction begins with the first statement."""
 
     def __init__(self, connection: SqlConnection, tenant: str, beginning: Statement) -> None:
-        super().__init__(connection, tenant, insert)
+        super().__init__(tenant, insert)
+        self._connection = connection
         self._beginning: Statement | None = beginning
         self._waiting: dict[str, list[Row]] = {}
 
-    async def execute(
-        self, statement: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
-    ) -> sa.CursorResult[Any]:
-        """Send a statement; it sees whatever was added before."""
+    async def execute(self, statement: sa.Executable, values: Values = None) -> sa.CursorResult[Any]:
+        """Send a statement, which sees whatever was added before; its rows."""
         await self.flush()
-        return await super().execute(statement, values)
+        found: sa.CursorResult[Any] = await self._connection.execute(statement, values)
+        return found
+
+    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+        """Send a statement; how many rows it changed."""
+        return (await self.execute(statement, values)).rowcount
 
     @asynccontextmanager
     async def _attempt(self) -> AsyncIterator[None]:

@@ -1,12 +1,12 @@
-"""The connection of one write transaction."""
+"""How the stores of one write transaction reach the database."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
@@ -14,13 +14,14 @@ from memplane.application.records import Told
 from memplane.domain.memory import new_id
 
 Row = dict[str, Any]
+Values = Mapping[str, object] | Sequence[Mapping[str, object]] | None
 MEMORIES = "memories"
 RELATIONS = "relations"
 MENTIONS = "memory_entities"
 ENTITIES = "entities"
 
 
-class Session:
+class Session(ABC):
     """Sends statements, and adds rows; a database may let rows wait for the next statement.
 
     Attributes:
@@ -28,50 +29,28 @@ class Session:
         insert: the database's own ``insert``.
     """
 
-    def __init__(self, connection: AsyncConnection, tenant: str, insert: Insert) -> None:
-        self._connection = connection
+    def __init__(self, tenant: str, insert: Insert) -> None:
         self.tenant = tenant
         self.insert = insert
 
-    async def execute(
-        self, statement: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
-    ) -> sa.CursorResult[Any]:
-        """Send a statement; it sees whatever was added before."""
-        found: sa.CursorResult[Any] = await self._connection.execute(statement, values)
-        return found
+    @abstractmethod
+    async def execute(self, statement: sa.Executable, values: Values = None) -> sa.Result[Any]:
+        """Send a statement, which sees whatever was added before; its rows."""
 
+    @abstractmethod
+    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+        """Send a statement; how many rows it changed."""
+
+    @abstractmethod
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""
-        return self._connection.begin_nested()
-
-    async def flush(self) -> None:
-        """Send what waits."""
 
     async def add(self, table: str, rows: list[Row]) -> bool:
         """Add rows, all with the same columns; False when a memory of the same value or name is there already.
 
         A database that lets them wait begins the transaction anew instead when that shows later.
         """
-        statements = upserts(self.insert)
-        plain = {
-            "history": prepared.ADD_HISTORY,
-            "events": prepared.ADD_EVENTS,
-            "change_log": prepared.ADD_CHANGES,
-            "turns": prepared.ADD_TURNS,
-        }
-        if table in plain:
-            await self.execute(plain[table], one_or_many(rows))
-            return True
-        if table == MEMORIES:
-            # a driver reads a statement anew each time when it has more than fifty values
-            rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        upsert = {
-            MEMORIES: statements.memory,
-            RELATIONS: statements.relations,
-            MENTIONS: statements.mentions,
-            ENTITIES: statements.entities,
-        }[table]
-        return (await self.execute(upsert, one_or_many(rows))).first() is not None
+        return (await self.execute(*adding(table, rows, self.insert))).first() is not None
 
     async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
         """Log changes in threads and in the user's recent ones: each thread's last revision."""
@@ -99,6 +78,29 @@ class Session:
         ]
         await self.add("change_log", logged)
         return last
+
+
+def adding(table: str, rows: list[Row], insert: Insert) -> tuple[sa.Executable, Row | list[Row]]:
+    """The statement that adds rows to a table, and their values."""
+    plain = {
+        "history": prepared.ADD_HISTORY,
+        "events": prepared.ADD_EVENTS,
+        "change_log": prepared.ADD_CHANGES,
+        "turns": prepared.ADD_TURNS,
+    }
+    if table in plain:
+        return plain[table], one_or_many(rows)
+    if table == MEMORIES:
+        # a driver reads a statement anew each time when it has more than fifty values
+        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    statements = upserts(insert)
+    upsert = {
+        MEMORIES: statements.memory,
+        RELATIONS: statements.relations,
+        MENTIONS: statements.mentions,
+        ENTITIES: statements.entities,
+    }
+    return upsert[table], one_or_many(rows)
 
 
 def table_of(name: str) -> sa.Table:

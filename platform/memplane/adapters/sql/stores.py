@@ -144,7 +144,7 @@ class SqlMemories:
             del values[counted]
         values = {"of_tenant": self._tenant} | {f"new_{name}": value for name, value in values.items()}
         statement = prepared.replacing(with_material=material is not None, active=memory.state is State.ACTIVE)
-        return (await self._session.execute(statement, values)).rowcount == 1
+        return await self._session.changed(statement, values) == 1
 
 
 class SqlThreads:
@@ -286,4 +286,4 @@ class SqlKeys:
             .where(k.tenant_id == self._tenant, k.key_id == key_id, k.revoked_at.is_(None))
             .values(revoked_at=now)
         )
-        return (await self._session.execute(statement)).rowcount == 1
+        return await self._session.changed(statement) == 1

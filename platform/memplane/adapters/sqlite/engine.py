@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 T = TypeVar("T")
@@ -18,25 +17,57 @@ BUSY_MS = 30_000
 """How long a statement waits for another process before it gives up."""
 
 
-def async_url(path: Path) -> str:
-    """The file as an asynchronous SQLAlchemy URL."""
-    return f"sqlite+aiosqlite:///{path}"
-
-
 def sync_url(path: Path) -> str:
-    """The file as a synchronous SQLAlchemy URL, for migrations."""
+    """The file as a SQLAlchemy URL."""
     return f"sqlite:///{path}"
 
 
-def writer(path: Path) -> AsyncEngine:
-    """An engine of one connection whose transactions take the write lock when they begin.
+class Writer:
+    """One connection whose transactions take the write lock when they begin, with its own thread.
 
     A transaction that begins deferred and writes later fails at once when another one wrote in between, whatever the
     busy timeout; one that begins immediate waits its turn.
     """
-    engine = create_async_engine(async_url(path), pool_size=1, max_overflow=0, hide_parameters=True)
-    configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
-    return engine
+
+    def __init__(self, path: Path) -> None:
+        self._engine = sa.create_engine(
+            sync_url(path),
+            poolclass=sa.StaticPool,
+            connect_args={"check_same_thread": False},  # it is used by one thread, but not by that which closes it
+            hide_parameters=True,
+        )
+        configure(self._engine, begin="BEGIN IMMEDIATE")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
+        self._open: sa.Connection | None = None
+
+    async def run(self, work: Callable[..., T], *given: object) -> T:
+        """What ``work`` does in the connection's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[sa.Connection]:
+        """A transaction, committed at the end; taken back when it fails or is cancelled, wherever that was."""
+        try:
+            connection = await self.run(self._begun)
+            yield connection
+            await self.run(connection.commit)
+        finally:
+            self._thread.submit(self._end)  # without waiting: the thread does one thing after the other
+
+    def _begun(self) -> sa.Connection:
+        self._open = self._engine.connect()
+        self._open.begin()
+        return self._open
+
+    def _end(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            connection.close()  # takes back what was not committed
+
+    async def close(self) -> None:
+        """Disconnect, when what is being written was written."""
+        await self.run(self._engine.dispose)
+        self._thread.shutdown()
 
 
 class Snapshot:

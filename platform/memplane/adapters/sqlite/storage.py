@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.sqlite import insert
 
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
@@ -18,6 +17,7 @@ from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
+from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.ports import Reader
 from memplane.application.records import Candidates, Query, StoredKey
 from memplane.application.transaction import UnitOfWork
@@ -41,7 +41,7 @@ class SqliteStorage:
 
     def __init__(self, path: Path, *, dimensions: int, readers: int = 4) -> None:
         self._path = path
-        self._writer = engine.writer(path)
+        self._writer = engine.Writer(path)
         self._readers = engine.Readers(path, readers)
         self._turn = asyncio.Lock()
         self._caches = SearchCaches.empty(dimensions)
@@ -61,7 +61,7 @@ class SqliteStorage:
     async def close(self) -> None:
         """Close every connection; the last one to leave folds the write-ahead log into the file."""
         await self._readers.close()
-        await self._writer.dispose()
+        await self._writer.close()
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[Snapshot]:
@@ -84,8 +84,10 @@ class SqliteStorage:
         _refuse_other(reach.tenant)
         try:
             async with self._turn, self._writer.begin() as connection:
-                session = Session(connection, reach.tenant, insert)
-                return await work(SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone)))
+                session = SqliteSession(connection, self._writer, reach.tenant)
+                done = await work(SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone)))
+                await session.flush()
+                return done
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             raise _translated(error) from error
 

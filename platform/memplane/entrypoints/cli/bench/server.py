@@ -68,13 +68,22 @@ def throwaway_server(policies: Path | None = None, storage: str = "postgres") ->
 
 
 @contextmanager
-def running_server(data: Path, policies: Path | None = None, storage: str = "postgres") -> Iterator[Server]:
+def running_server(
+    data: Path, policies: Path | None = None, storage: str = "postgres", settings: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     """Start a server on a data folder and a free port of the loopback; end it after, and leave the folder.
+
+    Args:
+        data: the folder.
+        policies: folder of the policy files.
+        storage: ``postgres`` or ``sqlite``.
+        settings: of the server, as environment variables; the operator's own do not count.
 
     Raises:
         ServerFailed: it did not become ready.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
+    environment |= settings or {}
     if policies is not None:
         environment["MEMPLANE_POLICIES"] = str(policies.resolve())
     command = [sys.executable, "-m", "memplane.entrypoints.cli", "serve", "--storage", storage]

@@ -1,0 +1,215 @@
+"""What one caller feels of the others: a tenant beside one that floods, and the event loop under load.
+
+Run: python benchmarks/isolation.py
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from shutil import rmtree
+from time import perf_counter, sleep
+from urllib.parse import urlsplit
+
+from figures import PAGE, machine, write_section
+from rich.console import Console
+
+from memplane.entrypoints.cli.bench.corpus import Corpus, Person
+from memplane.entrypoints.cli.bench.grid import Grid
+from memplane.entrypoints.cli.bench.latency import Timing, grid
+from memplane.entrypoints.cli.bench.server import Connection, Server, ServerFailed, running_server
+
+RATE = 20
+"""Requests a second that a key may send here: a tenth of what the flood sends."""
+FLOODERS = 8
+PACE = 0.05
+TURNS_A_MINUTE = 1_000
+HERE = Path(__file__).parent
+TOLD = (
+    f"Two tenants on one server, a key of each allowed {RATE} requests a second. One asks a question every "
+    f"{PACE * 1e3:.0f} ms, first alone, then while the other sends ten times what it may; refusals are answered 429. "
+    "The lag of the event loop is how much later than asked a 5 ms timer fires in the server's own loop, while "
+    f"{TURNS_A_MINUTE} turns a minute are stored one by one, and one client after the other reads through all memories."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; 0 when it ran."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=400, help="questions of the quiet tenant, in either half")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long the event loop is watched")
+    parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")
+    parser.add_argument("--no-figures", dest="figures", action="store_const", const=None, help="leave the page alone")
+    options = parser.parse_args(arguments)
+    tables = [*_flooded(options.requests), _lag(options.seconds)]
+    for table in tables:
+        Console(width=None if sys.stdout.isatty() else 140).print(table.table())
+    if options.figures:
+        how = f"Reproduce: `make bench-isolation`. Machine: {machine()}."
+        write_section(options.figures, "isolation", "One caller beside others", [TOLD, how, *tables])
+    return 0
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="memplane-bench-"))
+    folder.chmod(0o711)  # PostgreSQL's own user must be able to pass through
+    try:
+        yield folder
+    finally:
+        rmtree(folder, ignore_errors=True)
+
+
+def _flooded(requests: int) -> list[Grid]:
+    with _folder() as folder, running_server(folder / "data", settings={"MEMPLANE_RATE_PER_SECOND": str(RATE)}) as it:
+        quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
+        person = Corpus(7).person("user", 500, 0.5)
+        for key in (quiet, loud):
+            _fill(Connection(it.url, key), person)
+        alone = Timing("memory.query of the quiet tenant, alone", list(_asked(it, quiet, person, requests)))
+        with _flood(it.url, loud) as statuses:
+            beside = Timing("the same, beside a flood", list(_asked(it, quiet, person, requests)))
+    sent = sum(statuses.values())
+    counted = Grid(
+        "What the flood was answered",
+        ["status", "requests", "a second"],
+        [
+            [str(status), str(count), f"{count / max(sum(beside.milliseconds) / 1e3, requests * PACE):.0f}"]
+            for status, count in sorted(statuses.items())
+        ]
+        + [["all", str(sent), ""]],
+    )
+    ratio = beside.percentile(99) / alone.percentile(99)
+    return [
+        grid([alone, beside], "A tenant beside one that floods"),
+        Grid("Ratio of p99", ["beside the flood / alone", "aim"], [[f"{ratio:.2f}", "2"]]),
+        counted,
+    ]
+
+
+def _key(server: Server, tenant: str) -> str:
+    command = [sys.executable, "-m", "memplane.entrypoints.cli", "keys", "create", "--agent", "supervisor"]
+    command += ["--tenant", tenant, "--data", str(server.data), "--json"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    return str(json.loads(made.stdout)["key"])
+
+
+def _fill(link: Connection, person: Person) -> None:
+    turns = [
+        {"user_id": person.user, "thread_id": "t", "role": "user", "text": sentence.text, "auto_extract": False}
+        for sentence in person.turns
+    ]
+    link.post("/v1/turns:batch", {"turns": turns})
+    link.close()
+
+
+def _asked(server: Server, key: str, person: Person, requests: int) -> Iterator[float]:
+    """Questions at an even pace, each timed; a late one does not push the others together."""
+    link = Connection(server.url, key)
+    began = perf_counter()
+    for number in range(requests):
+        sleep(max(0.0, began + number * PACE - perf_counter()))
+        question = person.turns[number % len(person.turns)].question
+        started = perf_counter()
+        link.post("/v1/memory/query", {"query": question, "filters": {"user_id": person.user}})
+        yield (perf_counter() - started) * 1e3
+    link.close()
+
+
+@contextmanager
+def _flood(url: str, key: str) -> Iterator[Mapping[int, int]]:
+    """Ten times what a key may send, by clients that do not wait, until the end; the answers by status."""
+    statuses: dict[int, int] = {}
+    over = threading.Event()
+    body = json.dumps({"query": "what happened before the summer?", "filters": {"user_id": "user"}})
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+
+    def send() -> None:
+        link = HTTPConnection(urlsplit(url).netloc, timeout=60)
+        began, sent = perf_counter(), 0
+        while not over.is_set():
+            link.request("POST", "/v1/memory/query", body, headers)
+            answer = link.getresponse()
+            answer.read()
+            statuses[answer.status] = statuses.get(answer.status, 0) + 1
+            sent += 1
+            over.wait(max(0.0, began + sent * FLOODERS / (10 * RATE) - perf_counter()))
+        link.close()
+
+    threads = [threading.Thread(target=send, daemon=True) for _ in range(FLOODERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _lag(seconds: float) -> Grid:
+    """How late the server's event loop is while turns are stored and memories are read through."""
+    with _folder() as folder, _watched(folder) as (url, keys, stop):
+        person = Corpus(7).person("user", 2_000, 0.5)
+        link = Connection(url, keys["supervisor"])
+        _fill(link, person)
+        stop_reading = threading.Event()
+        reader = threading.Thread(target=_read_through, args=(url, keys["supervisor"], stop_reading), daemon=True)
+        reader.start()
+        began, number = perf_counter(), 0
+        while (now := perf_counter() - began) < seconds:
+            sleep(max(0.0, number * 60 / TURNS_A_MINUTE - now))
+            sentence = person.turns[number % len(person.turns)]
+            link.post("/v1/turns", {"user_id": "user", "thread_id": "live", "role": "user", "text": sentence.text})
+            number += 1
+        stop_reading.set()
+        reader.join()
+        lags = Timing("lag of the event loop", stop())
+    return grid([lags], f"The event loop under {number} turns and a reader")
+
+
+def _read_through(url: str, key: str, over: threading.Event) -> None:
+    link = Connection(url, key)
+    while not over.is_set():
+        after = ""
+        while not over.is_set():
+            page = json.loads(link.send("GET", f"/v1/memories?user_id=user&limit=200{after}"))
+            if page["next"] is None:
+                break
+            after = f"&cursor={page['next']}"
+    link.close()
+
+
+@contextmanager
+def _watched(folder: Path) -> Iterator[tuple[str, Mapping[str, str], Callable[[], list[float]]]]:
+    """A server whose event loop is watched: its address, its keys, and what ends it and tells the lags in ms."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
+    command = [sys.executable, str(HERE / "watched_server.py"), str(folder / "data")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
+    if process.stdin is None or process.stdout is None:
+        raise ServerFailed("the watched server has no pipes")
+    told = json.loads(process.stdout.readline() or "{}")
+    if not told:
+        raise ServerFailed("the watched server did not start")
+
+    def stop() -> list[float]:
+        said, _ = process.communicate("stop\n", timeout=60)
+        return [float(value) for value in json.loads(said)]
+
+    try:
+        yield told["url"], told["keys"], stop
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(30)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

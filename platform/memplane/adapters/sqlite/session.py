@@ -1,0 +1,81 @@
+"""A write transaction on SQLite, in the thread of its connection.
+
+A change of threads costs more than most statements: rows to add wait for the next statement and go with it.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine.result import IteratorResult, SimpleResultMetaData
+
+from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
+from memplane.adapters.sqlite.engine import Writer
+
+
+class SqliteSession(Session):
+    """Rows wait until a statement could see them."""
+
+    def __init__(self, connection: sa.Connection, writer: Writer, tenant: str) -> None:
+        super().__init__(tenant, insert)
+        self._connection = connection
+        self._writer = writer
+        self._waiting: list[tuple[str, list[Row]]] = []
+
+    async def execute(self, statement: sa.Executable, values: Values = None) -> sa.Result[Any]:
+        """Send a statement, which sees whatever was added before; its rows."""
+        return await self._writer.run(self._fetched, self._taken(), statement, values)
+
+    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+        """Send a statement; how many rows it changed."""
+        return await self._writer.run(self._counted, self._taken(), statement, values)
+
+    @asynccontextmanager
+    async def _attempt(self) -> AsyncIterator[None]:
+        await self.flush()
+        savepoint = await self._writer.run(self._connection.begin_nested)
+        try:
+            yield
+            await self.flush()
+        except BaseException:
+            self._waiting.clear()
+            await self._writer.run(savepoint.rollback)
+            raise
+        await self._writer.run(savepoint.commit)
+
+    def attempt(self) -> AbstractAsyncContextManager[object]:
+        """Work within the transaction that is taken back alone when it fails."""
+        return self._attempt()
+
+    async def add(self, table: str, rows: list[Row]) -> bool:
+        """Add rows, all with the same columns; False when a memory of the same value or name is there already."""
+        if table == MEMORIES:
+            return await super().add(table, rows)
+        self._waiting.append((table, rows))
+        return True
+
+    async def flush(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            await self._writer.run(self._send, self._taken())
+
+    def _taken(self) -> list[tuple[str, list[Row]]]:
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    def _send(self, waiting: list[tuple[str, list[Row]]]) -> None:
+        for table, rows in waiting:
+            self._connection.execute(*adding(table, rows, self.insert))
+
+    def _fetched(
+        self, waiting: list[tuple[str, list[Row]]], statement: sa.Executable, values: Values
+    ) -> sa.Result[Any]:
+        self._send(waiting)
+        result = self._connection.execute(statement, values)
+        return result.freeze()() if result.returns_rows else IteratorResult(SimpleResultMetaData([]), iter(()))
+
+    def _counted(self, waiting: list[tuple[str, list[Row]]], statement: sa.Executable, values: Values) -> int:
+        self._send(waiting)
+        return self._connection.execute(statement, values).rowcount
