@@ -19,6 +19,7 @@ ADAPTERS = ROOT / "platform" / "memplane" / "adapters"
 KEYED = {
     "sql/prepared.py _ACTIVE_OF_USER": "the beginning of the two below",
     "sql/prepared.py SAME_VALUE": "finds the new memory itself, by its user and its value",
+    "sql/prepared.py _NAMED_OR_SAME": "both halves of the one below",
     "sql/prepared.py SAME_NAME_OR_VALUE": "finds the new memory itself, by its user and its value or name",
     "sql/prepared.py REJECTED": "values that nobody may say again, by user and category; shown to nobody",
     "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",

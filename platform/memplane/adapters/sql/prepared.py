@@ -34,16 +34,25 @@ def _state(*states: State) -> sa.ColumnElement[bool]:
 _SAME_VALUE = sa.and_(*(_is(_M[name]) for name in ("category", "type", "visibility", "min_trust", "value_hash")))
 _ACTIVE_OF_USER = sa.select(*MEMORY).where(_is(_M.tenant_id), _is(_M.user_id), _state(State.ACTIVE))
 SAME_VALUE = _ACTIVE_OF_USER.where(_SAME_VALUE).order_by(_M.id).limit(1).with_for_update()
+# each half is served by its own index; an OR of both would be by none on SQLite
+_NAMED_OR_SAME = sa.union_all(
+    *(
+        sa.select(_M.id).where(_is(_M.tenant_id), _is(_M.user_id), _state(State.ACTIVE), condition)
+        for condition in (_is(_M.external_id), _SAME_VALUE)
+    )
+)
 SAME_NAME_OR_VALUE = (
-    _ACTIVE_OF_USER.where(sa.or_(_is(_M.external_id), _SAME_VALUE))
+    sa.select(*MEMORY)
+    .where(_is(_M.tenant_id), _M.id.in_(_NAMED_OR_SAME), _state(State.ACTIVE))
     .order_by(sa.case((_is(_M.external_id), 0), else_=1), _M.id)
     .limit(1)
     .with_for_update()
 )
+# by the time and not by the id, which would lead SQLite through all of a user's memories
 PAST_OF_NAME = (
     sa.select(*MEMORY)
     .where(_is(_M.tenant_id), _is(_M.user_id), _is(_M.external_id), _state(State.SUPERSEDED, State.ARCHIVED))
-    .order_by(_M.id.desc())
+    .order_by(_M.recorded_at.desc())
     .limit(1)
 )
 
@@ -60,7 +69,7 @@ REJECTED = (
         _is(_M.tenant_id), _is(_M.user_id), _is(_M.category), _state(State.SOFT_DELETED),
         _M.trust_state == sa.literal_column(f"'{TrustState.REJECTED}'"),
     )
-    .order_by(_M.id.desc())
+    .order_by(_M.recorded_at.desc())
     .limit(sa.bindparam("most", type_=sa.Integer))
 )  # fmt: skip
 RECENT = (

@@ -1,0 +1,61 @@
+"""How SQLite looks up what a write needs: by the index that was made for it, however many memories a user has."""
+
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+
+from memplane.adapters.sql import prepared
+from memplane.adapters.sqlite.provision import migrate
+
+WHOLE = ("ix_memories_user", "ix_memories_scope")
+"""Indexes that lead through all memories of a user."""
+SERVED = {
+    "SAME_VALUE": {"uq_memories_value"},
+    "SAME_NAME_OR_VALUE": {"uq_memories_value", "uq_memories_external", "sqlite_autoindex_memories_1"},
+    "PAST_OF_NAME": {"ix_memories_external_past"},
+    "REJECTED": {"ix_memories_scope"},
+    "BURIED": {"sqlite_autoindex_tombstones_2"},
+    "ANSWERED": {"sqlite_autoindex_idempotency_keys_1"},
+    "RECENT": {"ix_thread_revision_recent"},
+    "REVISION": {"sqlite_autoindex_thread_revision_1"},
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> sqlite3.Connection:
+    path = tmp_path_factory.mktemp("plans") / "memplane.db"
+    migrate(path)
+    return sqlite3.connect(path)
+
+
+def plan(file: sqlite3.Connection, statement: sa.Executable) -> list[str]:
+    compiled = statement.compile(dialect=sqlite.dialect(paramstyle="named"))  # type: ignore[attr-defined]  # any statement
+    values = {name: "x" if value is None else value for name, value in compiled.params.items()}
+    return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {compiled.string}", values)]
+
+
+def indexes(told: list[str]) -> set[str]:
+    return {line.split("INDEX ", 1)[1].split(" ", 1)[0] for line in told if "INDEX " in line}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_lookup_is_served_by_its_own_index(file: sqlite3.Connection, name: str) -> None:
+    told = plan(file, getattr(prepared, name))
+    assert indexes(told) == SERVED[name], told
+    assert not [line for line in told if line.startswith("SCAN")], told
+    if name == "REJECTED":  # within a state of the user's, by every column that is asked for
+        assert "state=? AND trust_state=? AND category=?" in told[0]
+
+
+def test_an_or_would_lead_through_all_memories(file: sqlite3.Connection) -> None:
+    m = prepared.tables.memories.c
+    condition = sa.or_(m.external_id == "x", m.value_hash == "x")
+    told = plan(file, sa.select(m.id).where(m.tenant_id == "x", m.user_id == "x", condition))
+    assert indexes(told) & set(WHOLE), told
+
+
+def test_every_lookup_of_the_write_path_is_here() -> None:
+    kept = {name for name, value in vars(prepared).items() if isinstance(value, sa.Select) and not name.startswith("_")}
+    assert kept - {"ALIASED", "NAMED"} == set(SERVED)  # these two are served by the index of their tables' names
