@@ -10,6 +10,7 @@ import numpy as np
 
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.gateway import clean_filters, clean_id
+from memplane.application.offload import offload
 from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
 from memplane.application.records import Access, Candidates, OperationalEvent, Query
 from memplane.application.threads import Delta, thread_delta, thread_user
@@ -149,7 +150,7 @@ class RecallMemories:
             ranked = await self._ranked(reader, scope, question, query, profile)
             ranked = await _as_believed(reader, scope, ranked)
             items = (_item(unit, prior, policy, question) for unit, prior in ranked.units)
-            rendered = fit(items, question.top_k, question.budget_tokens)
+            rendered = await offload(_work(ranked), fit, items, question.top_k, question.budget_tokens)
             if question.related and scope.believed_at is None:  # what was related then is not known
                 rendered = await _with_related(reader, scope, question, rendered)
             # whatever the question narrows: else a revision passes whose change the agent was never told
@@ -159,7 +160,7 @@ class RecallMemories:
             delta = await self._delta(reader, whole, question)
         self._note(principal, scope, rendered)
         weights = printed_weights(profile, self._embedder.model)
-        usage, prompt = _usage(question, rendered, ranked, query)
+        usage, prompt = await offload(_work(ranked), _usage, question, rendered, ranked, query)
         return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
 
     @staticmethod
@@ -241,6 +242,11 @@ async def _as_believed(reader: Reader, scope: Scope, ranked: _Ranked) -> _Ranked
             words = words_before(changed.get(unit.id, ()), scope.categories)
             told.append((unit if words is None else replace(unit, text=MemoryText(words)), prior))
     return _Ranked(told, ranked.candidates)
+
+
+def _work(ranked: _Ranked) -> int:
+    """How much text is rendered, in short texts' characters: to look at one is a tenth of the work of reading it."""
+    return sum(len(unit.text.content if isinstance(unit, Memory) else unit.text) for unit, _ in ranked.units) // 10
 
 
 def _asks_for_procedures(question: Question, policy: Policy) -> bool:
