@@ -22,10 +22,14 @@ from memplane.application.entities import Entities
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
 from memplane.application.ingest import IngestTurns
+from memplane.application.key_admin import KeyAdministration
+from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys, NewKey
+from memplane.application.ports import Storage
 from memplane.application.recall import RecallMemories
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
+from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
 from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import SettingsError, StorageUnavailable, Unauthenticated
@@ -36,12 +40,14 @@ from memplane.settings import Settings
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
 if TYPE_CHECKING:
     from memplane.adapters.conversion import Converted, Side, Told
+    from memplane.adapters.oidc.verifier import OidcVerifier
     from memplane.adapters.postgres.storage import PostgresStorage
     from memplane.adapters.sqlite.storage import SqliteStorage
 
 logger = logging.getLogger("memplane")
 POLICY_WATCH_SECONDS = 1.0
 DEFAULT_TENANT = "default"
+USERS_CLAIM = "memplane_users"
 SQLITE = "sqlite:///"
 SQLITE_FILE = "memplane.db"
 POSTGRES = ("postgresql://", "postgres://")
@@ -62,7 +68,12 @@ class Application:
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
-        self.keys = Keys(self.storage, self.policies, now)
+        self.key_uses = KeyUses(self.storage, now)
+        self.keys = Keys(self.storage, self.policies, self.key_uses, now)
+        self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)
+        self.verifier = _verifier(settings)
+        tokens = None if self.verifier is None else _tokens(settings, self.verifier, self.policies, self.storage)
+        self.authenticate = Authenticate(self.keys, tokens)
         self.remember = Remember(gateway)
         self.feedback = Feedback(gateway)
         self.correct = Correct(gateway)
@@ -77,13 +88,22 @@ class Application:
         """Connect, refuse a database that does not fit, and begin the background tasks."""
         await self.storage.open()
         self._accesses.start()
+        self.key_uses.start()
         self._watch = asyncio.create_task(self._watch_policies())
+
+    def serve(self) -> None:
+        """Begin what only a server needs, once opened: the keys of the issuer, if there is one, are fetched."""
+        if self.verifier is not None:
+            self.verifier.keys.start()
 
     async def close(self) -> None:
         """Finish what was begun and disconnect."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        if self.verifier is not None:
+            await self.verifier.keys.stop()
+        await self.key_uses.stop()
         await self._accesses.stop()
         await self.storage.close()
         self.embedder.close()
@@ -102,6 +122,36 @@ class Application:
             elif self.policies.last_error is not None and self.policies.last_error is not told:
                 logger.error("policy not reloaded, the old one stays in force: %s", self.policies.last_error)
             told = self.policies.last_error
+
+
+def _verifier(settings: Settings) -> "OidcVerifier | None":
+    """What verifies the tokens of the operator's issuer, if one is named."""
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return None
+    from memplane.adapters.oidc.fetching import Fetcher  # noqa: PLC0415 - loaded when an issuer is named
+    from memplane.adapters.oidc.key_set import KeySet  # noqa: PLC0415 - loaded when an issuer is named
+    from memplane.adapters.oidc.verifier import Expected, OidcVerifier  # noqa: PLC0415 - loaded when an issuer is named
+
+    algorithms = settings.oidc_algorithms
+    fetcher = Fetcher(settings.oidc_issuer, settings.oidc_jwks_url)
+    keys = KeySet(fetcher, algorithms, every=settings.oidc_renew_seconds, pause=settings.oidc_pause_seconds)
+    expected = Expected(settings.oidc_issuer, settings.oidc_audience, algorithms, settings.oidc_leeway)
+    return OidcVerifier(expected, keys)
+
+
+def _tokens(settings: Settings, verifier: TokenVerifier, policies: PolicyFiles, storage: Storage) -> Tokens:
+    rules = TokenRules(
+        tenant=settings.oidc_tenant_claim,
+        agent=settings.oidc_agent_claim,
+        act_for=settings.oidc_act_for_claim,
+        users=settings.oidc_users_claim or USERS_CLAIM,
+        users_needed=settings.oidc_users_claim is not None,
+        trust=settings.oidc_trust_claim,
+        scopes=settings.oidc_scopes_claim,
+        most_trust=settings.oidc_trust,
+        most_scopes=frozenset(settings.oidc_scopes),
+    )
+    return Tokens(verifier, rules, policies, storage)
 
 
 @functools.cache

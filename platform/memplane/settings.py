@@ -2,10 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from memplane.domain.policy import Trust
+from memplane.domain.principal import KeyScope
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def default_data_folder() -> Path:
@@ -16,7 +22,72 @@ def default_data_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "memplane"
 
 
-class Settings(BaseSettings):
+def _listed(value: object) -> object:
+    return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+
+
+Listed = (NoDecode, BeforeValidator(_listed))
+"""A list that the environment has as one text with commas."""
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+"""Asymmetric ones alone: with a symmetric one whoever can verify can sign, and everyone may know a public key."""
+Claim = Annotated[str, Field(min_length=1, max_length=255)]
+GIVEN_BY_TOKENS = (KeyScope.READ, KeyScope.WRITE, KeyScope.CHECKPOINT)
+
+
+def is_secure(url: str) -> bool:
+    """Whether what comes from an address can be believed: over TLS, or from this machine."""
+    parts = urlsplit(url)
+    local = parts.scheme == "http" and parts.hostname in LOOPBACK
+    return bool(parts.hostname) and (parts.scheme == "https" or local)
+
+
+class OidcSettings(BaseSettings):
+    """The OpenID Connect issuer whose tokens are taken beside API keys; none unless it is named."""
+
+    oidc_issuer: str | None = Field(default=None, description="the issuer, exactly as its tokens' `iss` has it")
+    oidc_audience: str | None = Field(default=None, min_length=1, description="what `aud` must name: this service")
+    oidc_algorithms: Annotated[tuple[Algorithm, ...], *Listed] = Field(
+        default=("RS256", "ES256"), min_length=1, description="algorithms that may sign a token"
+    )
+    oidc_jwks_url: str | None = Field(
+        default=None, description="where the issuer's keys are; none: where its discovery document says"
+    )
+    oidc_tenant_claim: Claim = Field(default="memplane_tenant", description="claim with the tenant; required")
+    oidc_agent_claim: Claim = Field(default="memplane_agent", description="claim with the agent")
+    oidc_act_for_claim: Claim = Field(default="memplane_act_for", description="claim with further agents")
+    oidc_users_claim: Claim | None = Field(
+        default=None, description="claim with the only users, then required; none: `memplane_users`, where it is there"
+    )
+    oidc_trust_claim: Claim = Field(default="memplane_trust", description="claim with the trust level")
+    oidc_scopes_claim: Claim = Field(default="scope", description="claim with the scopes")
+    oidc_scopes: Annotated[tuple[KeyScope, ...], *Listed] = Field(
+        default=GIVEN_BY_TOKENS, description="the scopes that a token may give; others are dropped"
+    )
+    oidc_trust: Trust = Field(default=Trust.FULL, description="no token is trusted more")
+    oidc_leeway: float = Field(default=30.0, ge=0, le=300, description="seconds by which the two clocks may differ")
+    oidc_renew_seconds: float = Field(default=300.0, gt=0, description="seconds between two looks at the issuer's keys")
+    oidc_pause_seconds: float = Field(
+        default=10.0, gt=0, description="seconds in which an unknown key id brings no further look"
+    )
+
+    @field_validator("oidc_issuer", "oidc_jwks_url")
+    @classmethod
+    def _secure(cls, url: str | None) -> str | None:
+        if url is not None and not is_secure(url):
+            raise ValueError("is no https address (http is for this machine alone)")
+        return url
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        named = [name for name in OidcSettings.model_fields if name in self.model_fields_set]
+        if self.oidc_issuer is None and named:
+            raise ValueError(f"MEMPLANE_{named[0].upper()} is set without MEMPLANE_OIDC_ISSUER")
+        if self.oidc_issuer is not None and self.oidc_audience is None:
+            raise ValueError("MEMPLANE_OIDC_AUDIENCE is needed with MEMPLANE_OIDC_ISSUER")
+        return self
+
+
+class Settings(OidcSettings):
     """Everything that the operator can set; each field is ``MEMPLANE_<NAME>`` in the environment."""
 
     model_config = SettingsConfigDict(env_prefix="MEMPLANE_", extra="ignore")

@@ -245,6 +245,9 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
     "revision": lambda uow: uow.threads.revision("user-3", "thread-7"),
     "count accesses": lambda uow: uow.journal.count_accesses(dict.fromkeys(IDS, 1), NOW),
+    "lock a key": lambda uow: uow.keys.lock(f"{TENANT}7"),
+    "end a key": lambda uow: uow.keys.end(f"{TENANT}7", NOW),
+    "keys were used": lambda uow: uow.keys.used({f"{TENANT}7": NOW, f"{TENANT}8": NOW}),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys, SqlTombstones, SqlGraph, SqlAnswers, SqlConsents)

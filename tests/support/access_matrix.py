@@ -32,6 +32,7 @@ class Tenants(Enum):
     ABSENT = "a foreign id is as if it were not there"
     LEFT_OUT = "the answer has the caller's own rows only"
     NOT_WRITTEN = "what is written is the caller's own"
+    KEYS = "the caller sees and changes keys of its own tenant alone"
     NONE = "the route touches no tenant"
 
 
@@ -67,7 +68,10 @@ class Access:
     def url(self, record: str) -> str:
         """The path with ids filled in."""
         return (
-            self.path.replace("{memory_id}", record).replace("{entity_id}", record).replace("{thread_id:path}", THREAD)
+            self.path.replace("{memory_id}", record)
+            .replace("{entity_id}", record)
+            .replace("{key_id}", record[:32])
+            .replace("{thread_id:path}", THREAD)
         )
 
     def request(self, category: str, other: str = str(UUID(int=1))) -> Json:
@@ -82,7 +86,8 @@ def _turn(_category: str) -> Json:
     return {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The release moves to October."}
 
 
-_READ, _WRITE = KeyScope.READ, KeyScope.WRITE
+_READ, _WRITE, _ADMIN = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN
+_KEYS = "/v1/admin/keys"
 _MEMORY, _ENTITY = "/v1/memories/{memory_id}", "/v1/entities/{entity_id}"
 
 ACCESS: Sequence[Access] = (
@@ -132,6 +137,12 @@ ACCESS: Sequence[Access] = (
         "POST", f"{_ENTITY}/merge", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True, body=lambda _: {"into": ""},
     ),
     Access("GET", "/v1/threads/{thread_id:path}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
+    Access("GET", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS),
+    Access(
+        "POST", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {"agent": "planner", "scopes": ["admin"]},
+    ),
+    Access("POST", f"{_KEYS}/{{key_id}}/rotate", _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {}),
+    Access("POST", f"{_KEYS}/{{key_id}}/revoke", _ADMIN, Categories.NONE, Tenants.KEYS),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/openapi.json", None, Categories.NONE, Tenants.NONE),

@@ -35,6 +35,13 @@ class KeyFile:
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise SettingsError(f"{path}: is no key file ({error}); move it away and new keys will be made") from error
 
+    def replaced(self, key_id: str, credential: str) -> "KeyFile | None":
+        """The file with a new credential in the place of a key's; ``None`` when it does not hold that key."""
+        old = f"mp_{key_id}_"
+        agents = {agent: credential if held.startswith(old) else held for agent, held in self.agents.items()}
+        admin = credential if self.admin.startswith(old) else self.admin
+        return None if (admin, agents) == (self.admin, dict(self.agents)) else KeyFile(admin, agents)
+
     def write(self, folder: Path) -> None:
         """Put the file in place, whole or not at all, mode 0600."""
         folder.mkdir(parents=True, exist_ok=True)

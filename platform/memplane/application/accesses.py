@@ -1,11 +1,11 @@
 """Counting reads off the hot path: noted in memory, written in batches."""
 
-import asyncio
 import logging
 from collections import Counter
 from functools import partial
 from uuid import UUID
 
+from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
 from memplane.application.transaction import UnitOfWork
@@ -25,7 +25,7 @@ class AccessLog:
         self._storage = storage
         self._clock = clock
         self._waiting: list[Access] = []
-        self._task: asyncio.Task[None] | None = None
+        self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush)
 
     def note(self, access: Access) -> None:
         """Remember an access; past ten thousand unwritten ones the oldest are dropped."""
@@ -35,22 +35,12 @@ class AccessLog:
 
     def start(self) -> None:
         """Begin to write in the background."""
-        self._task = asyncio.create_task(self._run())
+        self._periodic.start()
 
     async def stop(self) -> None:
         """Write what waits, and end."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._periodic.stop()
         await self.flush()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)
-            try:
-                await self.flush()
-            except Exception:
-                logger.exception("accesses not written")
 
     async def flush(self) -> None:
         """Write what waits; a failure is logged and the accesses wait for the next time."""

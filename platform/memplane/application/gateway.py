@@ -236,18 +236,10 @@ class Gateway:
         await self._guard.check(principal.tenant)
 
         async def attempt(uow: UnitOfWork) -> T:
-            done = await work(Write(principal, policy, now, uow, self._embedder.model))
-            # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
-            if once is not None and not await uow.answers.keep(principal.key_id, once.key, _answered(once, done), now):
-                raise Conflict("Idempotency-Key: is in use at this moment; try again")
-            return done
+            return await work(Write(principal, policy, now, uow, self._embedder.model))
 
-        try:
-            async with self._queues.of(principal.tenant, users):
-                return await self._storage.write(principal.reach, attempt, users)
-        except MemplaneError:
-            await self.replayed(principal, once)  # what was done before may be why it cannot be done now
-            raise
+        async with self._queues.of(principal.tenant, users):
+            return await run_once(self._storage, principal, attempt, now, users=users, once=once)
 
     async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.
@@ -256,11 +248,43 @@ class Gateway:
             AlreadyDone: it was carried out before.
             IdempotencyMismatch: its key was used for another one.
         """
-        if once is not None:
-            said = await self._storage.write(
-                principal.reach, lambda uow: uow.answers.answered(principal.key_id, once.key)
-            )
-            _check(said, once)
+        await _replayed(self._storage, principal, once)
+
+
+async def run_once(
+    storage: Storage,
+    principal: Principal,
+    work: Callable[[UnitOfWork], Awaitable[T]],
+    now: datetime,
+    *,
+    users: Collection[str] = (),
+    once: Once[T] | None = None,
+) -> T:
+    """Run the work in one transaction; the same request sent again has no second effect.
+
+    Raises:
+        AlreadyDone: the request was carried out before.
+        IdempotencyMismatch: its key was used for another one.
+    """
+
+    async def attempt(uow: UnitOfWork) -> T:
+        done = await work(uow)
+        # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
+        if once is not None and not await uow.answers.keep(principal.namespace, once.key, _answered(once, done), now):
+            raise Conflict("Idempotency-Key: is in use at this moment; try again")
+        return done
+
+    try:
+        return await storage.write(principal.reach, attempt, users)
+    except MemplaneError:
+        await _replayed(storage, principal, once)  # what was done before may be why it cannot be done now
+        raise
+
+
+async def _replayed(storage: Storage, principal: Principal, once: Once[T] | None) -> None:
+    if once is not None:
+        said = await storage.write(principal.reach, lambda uow: uow.answers.answered(principal.namespace, once.key))
+        _check(said, once)
 
 
 def _answered(once: Once[T], done: T) -> Answered:

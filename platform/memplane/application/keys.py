@@ -1,14 +1,17 @@
-"""API keys: made, listed, revoked, and turned into principals."""
+"""API keys: made, listed, rotated, revoked, and turned into principals."""
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+from memplane.application.gateway import clean_id
+from memplane.application.key_uses import KeyUses
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Invalid, NotFound, Unauthenticated
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal, Reach
@@ -18,6 +21,9 @@ ID_BYTES = 6
 SECRET_BYTES = 32
 AGENT_SCOPES = (KeyScope.READ, KeyScope.WRITE, KeyScope.CHECKPOINT)
 ALL = "*"
+MAX_GRACE = timedelta(days=90)
+REFUSAL = "a valid API key or token is needed: send `Authorization: Bearer …`"
+"""The one answer to every credential that does not hold: it does not tell why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +49,43 @@ class NewKey:
     expires_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MadeKey:
+    """A key that was just made: as it is stored, and the whole credential, which cannot be read again."""
+
+    stored: StoredKey
+    credential: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """How a key is replaced.
+
+    Attributes:
+        grace: how long the old key goes on working beside the new one.
+        expires_at: when the new key ends; ``None``: when the old one would have.
+    """
+
+    grace: timedelta = timedelta(0)
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotatedKey:
+    """The key that takes the place of another, and when that one ends."""
+
+    made: MadeKey
+    replaces: str
+    ends_at: datetime
+
+
 class Keys:
     """The keys of tenants. A secret is shown once, when its key is made; only its SHA-256 is stored."""
 
-    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+    def __init__(self, storage: Storage, policies: Policies, uses: KeyUses, clock: Clock) -> None:
         self._storage = storage
         self._policies = policies
+        self._uses = uses
         self._clock = clock
         self._local: dict[str, StoredKey] = {}
 
@@ -56,11 +93,11 @@ class Keys:
         """A credential that only this process knows, for a caller within it; it is nowhere stored.
 
         Raises:
-            Invalid: as for :meth:`create`.
+            Invalid: as for :meth:`make`.
         """
-        stored, credential = self._made(tenant, new)
-        self._local[stored.key_id] = stored
-        return credential
+        made = self.make(tenant, new)
+        self._local[made.stored.key_id] = made.stored
+        return made.credential
 
     async def create(self, tenant: str, new: NewKey) -> tuple[StoredKey, str]:
         """Make a key, and its tenant if that is new.
@@ -69,14 +106,21 @@ class Keys:
             The key as stored, and the whole credential, which cannot be read again.
 
         Raises:
-            Invalid: the policy does not know an agent that is named, or the list of users is empty.
+            Invalid: as for :meth:`make`.
         """
-        stored, credential = self._made(tenant, new)
-        await self._storage.write(Reach(tenant), lambda uow: uow.ensure_tenant(stored.created_at))
-        await self._storage.write(Reach(tenant), lambda uow: uow.keys.add(stored))
-        return stored, credential
+        made = self.make(tenant, new)
+        await self._storage.write(Reach(tenant), lambda uow: uow.ensure_tenant(made.stored.created_at))
+        await self._storage.write(Reach(tenant), lambda uow: uow.keys.add(made.stored))
+        return made.stored, made.credential
 
-    def _made(self, tenant: str, new: NewKey) -> tuple[StoredKey, str]:
+    def make(self, tenant: str, new: NewKey) -> MadeKey:
+        """A key that is not stored yet; names of users are normalised as in memories, so that they compare equal.
+
+        Raises:
+            Invalid: the policy does not know an agent that is named, or a list that must not be empty is.
+            InvalidText: a name or the label cannot be stored.
+            LimitExceeded: a name or the label is too long.
+        """
         named = [agent for agent in (new.agent, *new.act_for) if agent not in (None, ALL)]
         unknown = [agent for agent in named if agent not in self._policies.current.allowlists]
         if unknown:
@@ -84,25 +128,66 @@ class Keys:
             raise Invalid(f"the policy has no agent '{unknown[0]}'; it has {known}", field="agent")
         if new.users is not None and not new.users:
             raise Invalid("users: name at least one, or leave it out for every user", field="users")
-        key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+        if not new.scopes:
+            raise Invalid("scopes: name at least one", field="scopes")
+        key_id, secret = _drawn()
         stored = StoredKey(
             tenant=tenant,
             key_id=key_id,
             secret_hash=_hash(secret),
             agent=new.agent,
-            act_for=new.act_for,
-            users=new.users,
+            act_for=tuple(dict.fromkeys(new.act_for)),
+            users=None if new.users is None else clean_users(new.users),
             trust=new.trust.value,
-            scopes=tuple(scope.value for scope in new.scopes),
-            label=new.label,
+            scopes=tuple(scope.value for scope in dict.fromkeys(new.scopes)),
+            label=clean_id(new.label or None, "label"),
             created_at=self._clock(),
             expires_at=new.expires_at,
         )
-        return stored, f"{PREFIX}_{key_id}_{secret}"
+        return MadeKey(stored, _credential(key_id, secret))
 
     async def list(self, tenant: str) -> Sequence[StoredKey]:
         """The keys of a tenant, oldest first, revoked ones too."""
         return await self._storage.write(Reach(tenant), lambda uow: uow.keys.all())
+
+    async def rotate(self, tenant: str, key_id: str, rotation: Rotation) -> RotatedKey:
+        """Put a new key with the same bindings in the place of a key.
+
+        Raises:
+            Invalid: as for :meth:`replace`.
+            NotFound: there is no such key, or it is revoked or expired.
+        """
+        now = self._clock()
+
+        async def work(uow: UnitOfWork) -> RotatedKey:
+            return await self.replace(uow, await usable(uow, key_id, now), rotation, now)
+
+        return await self._storage.write(Reach(tenant), work)
+
+    async def replace(self, uow: UnitOfWork, old: StoredKey, rotation: Rotation, now: datetime) -> RotatedKey:
+        """Within a transaction: a new key with the bindings of a locked one, which ends at once or after its grace.
+
+        Raises:
+            Invalid: the grace is longer than ninety days.
+        """
+        if not timedelta(0) <= rotation.grace <= MAX_GRACE:
+            raise Invalid(f"grace: at most {MAX_GRACE.days} days", field="grace_seconds")
+        new_id, secret = _drawn()
+        stored = replace(
+            old,
+            key_id=new_id,
+            secret_hash=_hash(secret),
+            created_at=now,
+            expires_at=rotation.expires_at or old.expires_at,
+            last_used_at=None,
+        )
+        await uow.keys.add(stored)
+        ends = min(now + rotation.grace, old.expires_at or datetime.max.replace(tzinfo=now.tzinfo))
+        if rotation.grace:
+            await uow.keys.end(old.key_id, ends)
+        else:
+            await uow.keys.revoke(old.key_id, now)
+        return RotatedKey(MadeKey(stored, _credential(new_id, secret)), old.key_id, ends)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """End a key at once.
@@ -119,17 +204,17 @@ class Keys:
         Raises:
             Unauthenticated: absent, malformed, unknown, wrong, revoked or expired: always the same answer.
         """
-        refusal = Unauthenticated("a valid API key is needed: send `Authorization: Bearer mp_…`")
         parts = (credential or "").split("_", 2)
         if len(parts) != 3 or parts[0] != PREFIX or not parts[1].isalnum() or not parts[1].isascii():
-            raise refusal
-        stored = self._local.get(parts[1]) or await self._storage.find_key(parts[1])
+            raise Unauthenticated(REFUSAL)
+        local = self._local.get(parts[1])
+        stored = local or await self._storage.find_key(parts[1])
         expected = stored.secret_hash if stored else bytes(32)
         holds = hmac.compare_digest(_hash(parts[2]), expected)
-        if stored is None or not holds or stored.revoked_at is not None:
-            raise refusal
-        if stored.expires_at is not None and stored.expires_at <= self._clock():
-            raise refusal
+        if stored is None or not holds or not stored.valid(self._clock()):
+            raise Unauthenticated(REFUSAL)
+        if local is None:
+            self._uses.note(stored)
         return Principal(
             tenant=stored.tenant,
             agent=stored.agent,
@@ -138,7 +223,39 @@ class Keys:
             key_id=stored.key_id,
             act_for=frozenset(stored.act_for),
             users=None if stored.users is None else frozenset(stored.users),
+            expires_at=stored.expires_at,
         )
+
+
+async def usable(uow: UnitOfWork, key_id: str, now: datetime) -> StoredKey:
+    """A key that works, locked.
+
+    Raises:
+        NotFound: there is no such key, or it is revoked or expired.
+    """
+    found = await uow.keys.lock(key_id)
+    if found is None or not found.valid(now):
+        raise NotFound("no such key, or it is revoked or expired")
+    return found
+
+
+def clean_users(users: Iterable[str]) -> tuple[str, ...]:
+    """Names of users as memories have them, each once.
+
+    Raises:
+        InvalidText: a name is empty or cannot be stored.
+        LimitExceeded: a name is too long.
+    """
+    return tuple(dict.fromkeys(clean_id(user, "users") or "" for user in users))
+
+
+def _drawn() -> tuple[str, str]:
+    """A new id and a new secret."""
+    return secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+
+
+def _credential(key_id: str, secret: str) -> str:
+    return f"{PREFIX}_{key_id}_{secret}"
 
 
 def _hash(secret: str) -> bytes:

@@ -153,6 +153,10 @@ class Storage(Protocol):
         """An API key by its public id, before a tenant is known."""
         ...
 
+    async def has_tenant(self, tenant: str) -> bool:
+        """Whether there is such a tenant, and it may be used here."""
+        ...
+
     async def ready(self) -> None:
         """Return when the database answers.
 

@@ -210,8 +210,20 @@ class KeyStore(Protocol):
         """Every key of the tenant, oldest first."""
         ...
 
+    async def lock(self, key_id: str) -> StoredKey | None:
+        """A key, locked until the transaction ends; or none."""
+        ...
+
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Mark as revoked; False when there is no such key or it is revoked already."""
+        ...
+
+    async def end(self, key_id: str, moment: datetime) -> None:
+        """Set when a key expires."""
+        ...
+
+    async def used(self, moments: Mapping[str, datetime]) -> None:
+        """Note when keys were last used, by their ids; never earlier than what is noted."""
         ...
 
 

@@ -136,7 +136,7 @@ class ValueRejected(Conflict):
 
 
 class TrustTooLow(Forbidden):
-    """The caller is trusted less than whoever stands behind the memory."""
+    """The caller is trusted less than whoever stands behind the memory, or than the key that it would give."""
 
     code = "trust_too_low"
 

@@ -32,6 +32,11 @@ class Trust(StrEnum):
     FAMILIAR = "familiar"
     PUBLIC = "public"
 
+    @classmethod
+    def lowest(cls, *levels: "Trust") -> "Trust":
+        """The least of some levels."""
+        return max(levels, key=list(cls).index)
+
 
 @dataclass(frozen=True, slots=True)
 class Category:

@@ -1,10 +1,16 @@
 """Who is calling, as authenticated, and what that allows."""
 
+import hashlib
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from memplane.domain.errors import AgentForbidden, ScopeForbidden, UserForbidden
 from memplane.domain.policy import Trust
+
+SUBJECT = "oidc:"
+"""How the ``key_id`` of a caller with a token begins, before its subject; no API key's does."""
+NAMESPACE_CHARS = 32
 
 
 class KeyScope(StrEnum):
@@ -41,7 +47,8 @@ class Principal:
         users: the users it may touch; ``None`` for every user of the tenant.
         trust: its trust level.
         scopes: what it may be used for.
-        key_id: which key, for audit.
+        key_id: which key, for audit; of a token its subject, as ``oidc:<sub>``.
+        expires_at: when the key ends; ``None`` for never, and for a token, which is checked anew each time.
     """
 
     tenant: str
@@ -51,6 +58,7 @@ class Principal:
     key_id: str
     act_for: frozenset[str] = field(default_factory=frozenset)
     users: frozenset[str] | None = None
+    expires_at: datetime | None = None
 
     def require(self, scope: KeyScope) -> None:
         """Refuse a call that the key's scopes do not cover.
@@ -91,6 +99,19 @@ class Principal:
     def reach(self) -> Reach:
         """Whose rows its transactions may touch."""
         return Reach(self.tenant, self.users)
+
+    @property
+    def namespace(self) -> str:
+        """Where its idempotency keys stand, at most 32 characters.
+
+        A key is bound to the same for ever, the tokens of one subject are not: what one of them was answered must not
+        be told to another that may do less.
+        """
+        if not self.key_id.startswith(SUBJECT):
+            return self.key_id
+        users = None if self.users is None else sorted(self.users)
+        bindings = repr((self.key_id, self.agent, sorted(self.act_for), users, self.trust.value))
+        return f"{SUBJECT}{hashlib.sha256(bindings.encode()).hexdigest()[: NAMESPACE_CHARS - len(SUBJECT)]}"
 
     @property
     def actor(self) -> str:

@@ -163,6 +163,13 @@ class PostgresStorage:
             row = await cursor.fetchone()
         return key_of(row) if row else None
 
+    async def has_tenant(self, tenant: str) -> bool:
+        """Whether there is such a tenant: row-level security shows the one that is named."""
+        async with self._connection() as connection, connection.pipeline(), connection.transaction():
+            await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+            cursor = await connection.execute("SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
+            return await cursor.fetchone() is not None
+
     async def ready(self) -> None:
         """Return when the database answers."""
         async with self._connection() as connection:

@@ -278,6 +278,30 @@ class SqlKeys:
         rows = (await self._session.execute(statement)).mappings()
         return [key_of(dict(row)) for row in rows]
 
+    async def lock(self, key_id: str) -> StoredKey | None:
+        """A key, locked until the transaction ends; or none."""
+        k = tables.api_keys.c
+        statement = sa.select(tables.api_keys).where(k.tenant_id == self._tenant, k.key_id == key_id).with_for_update()
+        row = (await self._session.execute(statement)).mappings().one_or_none()
+        return key_of(dict(row)) if row else None
+
+    async def end(self, key_id: str, moment: datetime) -> None:
+        """Set when a key expires."""
+        k = tables.api_keys.c
+        statement = sa.update(tables.api_keys).where(k.tenant_id == self._tenant, k.key_id == key_id)
+        await self._session.execute(statement.values(expires_at=moment))
+
+    async def used(self, moments: Mapping[str, datetime]) -> None:
+        """Note when keys were last used, in the order of their ids so that two batches cannot deadlock."""
+        k = tables.api_keys.c
+        for key_id, moment in sorted(moments.items()):
+            await self._session.execute(
+                sa.update(tables.api_keys)
+                .where(k.tenant_id == self._tenant, k.key_id == key_id)
+                .where(k.last_used_at.is_(None) | (k.last_used_at < moment))
+                .values(last_used_at=moment)
+            )
+
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Mark as revoked; False when there is no such key or it is revoked already."""
         k = tables.api_keys.c

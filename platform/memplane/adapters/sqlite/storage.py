@@ -29,6 +29,7 @@ from memplane.domain.scope import Scope
 T = TypeVar("T")
 TENANT = "default"
 _KEY = "SELECT * FROM api_keys WHERE key_id = :key_id"
+_TENANT = "SELECT 1 FROM tenants WHERE tenant_id = :tenant"
 
 
 class SqliteStorage:
@@ -102,6 +103,14 @@ class SqliteStorage:
         async with self._reading() as snapshot:
             found = await snapshot.run(lambda connection: fetched(connection, statement))
         return key_of(found[0]) if found else None
+
+    async def has_tenant(self, tenant: str) -> bool:
+        """Whether it is the file's one tenant, and was made."""
+        if tenant != TENANT:
+            return False
+        statement = Statement(_TENANT, {"tenant": tenant})
+        async with self._reading() as snapshot:
+            return bool(await snapshot.run(lambda connection: fetched(connection, statement)))
 
     async def ready(self) -> None:
         """Return when the file answers."""

@@ -1,4 +1,4 @@
-"""`memplane keys`: made, listed and revoked, directly on the database."""
+"""`memplane keys`: made, listed, rotated and revoked, directly on the database."""
 
 import re
 from collections.abc import Sequence
@@ -9,21 +9,39 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memplane.adapters.key_file import KeyFile
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
 from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
+    from memplane.application.keys import RotatedKey
     from memplane.application.records import StoredKey
     from memplane.bootstrap import Application
+    from memplane.settings import Settings
 
 app = typer.Typer(name="keys", no_args_is_help=True, help="API keys of a tenant.")
 
 Tenant = Annotated[str, typer.Option(help="The tenant.")]
+KeyId = Annotated[str, typer.Argument(help="The key's id: the part between mp_ and the next underscore.")]
 DEFAULT_TENANT = "default"
 _AGENT_SCOPES = "memory:read, memory:write and checkpoint"
-_SPAN = re.compile(r"(\d{1,5})([dh])")
+_SPAN = re.compile(r"(\d{1,5})([dhm])")
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+
+
+def _span(value: str | timedelta) -> timedelta:
+    """A span such as 7d, 24h or 30m.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    if isinstance(value, timedelta):
+        return value
+    if span := _SPAN.fullmatch(value):
+        return int(span[1]) * _UNITS[span[2]]
+    raise typer.BadParameter(f"'{value}' is no span: write 7d, 24h or 30m")
 
 
 def _moment(value: str | datetime) -> datetime:
@@ -35,9 +53,8 @@ def _moment(value: str | datetime) -> datetime:
     if isinstance(value, datetime):
         return value
     now = datetime.now(UTC)
-    if span := _SPAN.fullmatch(value):
-        hours = int(span[1]) * (24 if span[2] == "d" else 1)
-        moment = now + timedelta(hours=hours)
+    if _SPAN.fullmatch(value):
+        moment = now + _span(value)
     else:
         try:
             moment = datetime.fromisoformat(value)
@@ -110,8 +127,57 @@ def list_keys(tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Stora
 
 
 @app.command()
+def rotate(  # noqa: PLR0913 - one argument for each option
+    *,
+    key_id: KeyId,
+    grace: Annotated[
+        timedelta | None,
+        typer.Option(
+            help="How long the old key goes on working: 7d, 24h, 30m.", parser=_span, show_default="not at all"
+        ),
+    ] = None,
+    expires: Annotated[
+        datetime | None,
+        typer.Option(
+            help="When the new key ends: 90d, 12h, a day or a time.", parser=_moment, show_default="as the old one"
+        ),
+    ] = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    data: Data = None,
+    storage: Storage = None,
+    json: Json = False,
+) -> None:
+    """Put a new key with the same bindings in the place of a key. Its secret is shown this once.
+
+    Where keys.json in the data folder holds the old key, the new one takes its place there too.
+    """
+    from memplane.application.keys import Rotation  # noqa: PLC0415 - the database, which help does not wait for
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    settings, rotation = settings_of(data=data, storage=storage), Rotation(grace or timedelta(0), expires)
+    rotated = on_database(settings, lambda application: application.keys.rotate(tenant, key_id, rotation))
+    kept = _kept_in_file(settings, rotated)
+    stored, credential = rotated.made.stored, rotated.made.credential
+    ends = f"The key {key_id} {f'works until {rotated.ends_at:%Y-%m-%d %H:%M} UTC' if grace else 'is revoked'}."
+    where = "It is in keys.json too." if kept else "Keep it: it is not shown again."
+    told = (_table([stored]), Text.assemble("\n", (credential, "bold"), "\n"), Text(f"{ends} {where}"))
+    document = {"key": credential, "replaces": key_id, "replaced_ends_at": rotated.ends_at, "in_key_file": kept}
+    show(document | _document(stored), *told, as_json=json)
+
+
+def _kept_in_file(settings: "Settings", rotated: "RotatedKey") -> bool:
+    """Whether the key file held the old key; then it holds the new one now."""
+    file = KeyFile.read(settings.data)
+    replaced = None if file is None else file.replaced(rotated.replaces, rotated.made.credential)
+    if replaced is None:
+        return False
+    replaced.write(settings.data)
+    return True
+
+
+@app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key's id: the part between mp_ and the next underscore.")],
+    key_id: KeyId,
     tenant: Tenant = DEFAULT_TENANT,
     data: Data = None,
     storage: Storage = None,
@@ -137,10 +203,11 @@ def _document(key: "StoredKey") -> dict[str, object]:
 
 
 def _table(keys: "Sequence[StoredKey]") -> Table:
-    made = table("id", "agent", "acts for", "users", "trust", "scopes", "state", "label")
+    made = table("id", "agent", "acts for", "users", "trust", "scopes", "state", "last used", "label")
     for key in keys:
         users = "*" if key.users is None else key.users
-        add(made, key.key_id, key.agent, key.act_for, users, key.trust, key.scopes, _state(key), key.label)
+        used = f"{key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never"
+        add(made, key.key_id, key.agent, key.act_for, users, key.trust, key.scopes, _state(key), used, key.label)
     return made
 
 

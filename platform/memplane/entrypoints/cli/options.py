@@ -80,7 +80,8 @@ def settings_of(**given: object) -> Settings:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # checked there
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
-        told = "; ".join(f"MEMPLANE_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in found)
+        told = "; ".join(f"MEMPLANE_{str(each['loc'][0]).upper()}: {each['msg']}" for each in found if each["loc"])
+        told = told or "; ".join(each["msg"] for each in found)  # of several settings that do not go together
         raise SettingsError(told) from error
     for name in ("database_url", "migration_url"):
         secret: SecretStr | None = getattr(settings, name)

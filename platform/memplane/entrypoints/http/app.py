@@ -8,7 +8,7 @@ from fastapi import FastAPI
 import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.http import entities, feedback, health, inspection, problems, repeats, routes
+from memplane.entrypoints.http import entities, feedback, health, inspection, keys, problems, repeats, routes
 from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.settings import Settings
 
@@ -19,6 +19,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await wired.open()
+        wired.serve()
         try:
             yield
         finally:
@@ -39,6 +40,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(feedback.router)
     app.include_router(inspection.router)
     app.include_router(entities.router)
+    app.include_router(keys.router)
     app.include_router(health.router)
     return app
 

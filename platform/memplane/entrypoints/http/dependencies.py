@@ -9,7 +9,7 @@ from memplane.bootstrap import Application
 from memplane.contracts.base import Name
 from memplane.domain.principal import Principal
 
-_bearer = HTTPBearer(auto_error=False, description="An API key: `mp_…`")
+_bearer = HTTPBearer(auto_error=False, description="An API key `mp_…`, or a token of the operator's issuer.")
 
 
 async def application(request: Request) -> Application:  # async: a dependency that is not costs a change of threads
@@ -25,7 +25,7 @@ async def principal(
     app: App, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> Principal:
     """The authenticated caller."""
-    return await app.keys.authenticate(credentials.credentials if credentials else None)
+    return await app.authenticate(credentials.credentials if credentials else None)
 
 
 Caller = Annotated[Principal, Depends(principal)]
