@@ -183,6 +183,38 @@ def test_keys_are_made_listed_and_revoked_beside_a_running_server(served: Served
     assert served.run("query", "hello", "--key", credential).code == 1
 
 
+def test_a_key_is_rotated_beside_a_running_server(served: Served, user: str) -> None:
+    def works(credential: str) -> bool:
+        return served.run("query", "hello", "--key", credential).code == 0
+
+    old = served.run("keys", "create", "--agent", "planner", "--user", f" {user} ", "--label", "ci", "--json").document
+    assert old["users"] == [user]
+    new = served.run("keys", "rotate", old["id"], "--grace", "24h", "--json").document
+    assert (new["replaces"], new["users"], new["label"], new["in_key_file"]) == (old["id"], [user], "ci", False)
+    assert works(old["key"])
+    assert works(new["key"])
+    last = served.run("keys", "rotate", new["id"], "--expires", "90d", "--json").document
+    assert last["expires_at"] is not None
+    assert works(last["key"])
+    assert not works(new["key"])
+    again = served.run("keys", "rotate", new["id"], "--json")
+    assert (again.code, again.document["error"]["code"]) == (1, "not_found")
+    assert served.run("keys", "rotate", last["id"], "--grace", "soon").code == 2
+
+
+def test_a_rotated_key_takes_its_place_in_the_key_file(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path), "--storage", "sqlite")
+    assert run("init", *data).code == 0
+    file = tmp_path / "keys.json"
+    before = json.loads(file.read_text())
+    key_id = before["agents"]["planner"].split("_")[1]
+    new = run("keys", "rotate", key_id, *data, "--json").document
+    after = json.loads(file.read_text())
+    assert new["in_key_file"] is True
+    assert after == before | {"agents": before["agents"] | {"planner": new["key"]}}
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
