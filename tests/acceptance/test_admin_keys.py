@@ -1,5 +1,6 @@
 """Keys over HTTP: made, listed, rotated and revoked by administrators, none of whom gives more than it has."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from memplane.application.keys import NewKey
+from memplane.contracts.keys import CreatedKey, KeyRecord
 from memplane.domain.capabilities import Capability
+from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
 from support.access_matrix import Access, Tenants, routes
 from support.callers import Caller, Tenant, refused
@@ -103,6 +107,23 @@ def test_names_of_users_are_those_of_memories(admin: Caller, tenant: Tenant, nam
         assert caller.query("hall", filters={"user_id": name}).status_code == 200
         refused(caller.query("hall", filters={"user_id": "somebody else"}), 403, "user_forbidden")
     assert len(listed(admin)[over_http.key_id]["users"]) == 1
+
+
+@pytest.mark.parametrize("key_id", ["%00", "a%00b", "%ff", "%ED%A0%80", "'", "a" * 33, "%F0%9F%98%80", "a%20b"])
+def test_an_id_that_is_none_is_refused(admin: Caller, key_id: str) -> None:
+    for verb in ("rotate", "revoke"):
+        refused(admin.post(f"{KEYS}/{key_id}/{verb}", {}), 422, "invalid_request")
+        refused(admin.post(f"{KEYS}/{'a' * 12}/{verb}", {}), 404, "not_found")
+
+
+@pytest.mark.parametrize("field", ["agent", "label", "users", "act_for"])
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+def test_a_text_that_cannot_be_stored_is_refused(admin: Caller, field: str, text: str) -> None:
+    value = [text] if field in ("users", "act_for") else text
+    body = json.dumps({"agent": "planner"} | {field: value})  # as it is: a client would refuse to send the second
+    answer = admin.send("POST", KEYS, content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert list(listed(admin)) == [admin.key_id]
 
 
 # No more than one has
@@ -392,3 +413,16 @@ def test_the_list_shows_the_last_use(admin: Caller, tenant: Tenant) -> None:
     admin.get(KEYS)
     tenant.server.run(tenant.server.wired.key_uses.flush())
     assert listed(admin)[admin.key_id]["last_used_at"] is not None
+
+
+def test_no_log_can_have_a_credential(tenant: Tenant) -> None:
+    made = tenant.server.wired.keys.make(tenant.name, NewKey("planner", Trust.FULL))
+    shown = KeyRecord.model_validate(
+        {"id": "a", "tenant": "t", "agent": None, "act_for": [], "users": None, "trust": "full", "scopes": []}
+        | dict.fromkeys(("label", "expires_at", "revoked_at", "last_used_at"))
+        | {"created_at": NOW}
+    )
+    told = CreatedKey(**shown.model_dump(), key=made.credential)
+    assert made.credential not in repr(made) + repr(told)
+    assert made.credential in told.model_dump_json()
+    assert made.stored.key_id in repr(made)

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from memplane.application.gateway import clean_id
@@ -54,7 +54,7 @@ class MadeKey:
     """A key that was just made: as it is stored, and the whole credential, which cannot be read again."""
 
     stored: StoredKey
-    credential: str
+    credential: str = field(repr=False)  # no log has it
 
 
 @dataclass(frozen=True, slots=True)

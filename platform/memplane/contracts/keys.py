@@ -76,7 +76,7 @@ class CreatedKey(KeyRecord):
     """A new key with its credential."""
 
     outcome: Literal["created"] = "created"
-    key: str | None
+    key: Annotated[str | None, Field(repr=False)]
     """The whole credential, shown this once; null when the request was carried out before (`Idempotency-Replayed`)."""
 
 
@@ -84,7 +84,7 @@ class RotatedKey(KeyRecord):
     """A new key in the place of another, with its credential."""
 
     outcome: Literal["rotated"] = "rotated"
-    key: str | None
+    key: Annotated[str | None, Field(repr=False)]
     """The whole credential, shown this once; null when the request was carried out before (`Idempotency-Replayed`)."""
     replaces: str
     """The id of the key that it replaces."""

@@ -25,8 +25,8 @@ from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import Limit, described
 
 router = APIRouter(prefix="/v1/admin/keys", tags=["keys"])
-KeyId = Annotated[str, Path(min_length=1, max_length=32, description="The key's id.")]
-_Cursor = Annotated[str | None, Query(min_length=1, max_length=32, description="`next` of the page before.")]
+KeyId = Annotated[str, Path(pattern="^[0-9A-Za-z-]{1,32}$", description="The key's id.")]
+_Cursor = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="`next` of the page before.")]
 UNSTORED = "no-store"
 """A credential stays in no cache on its way."""
 
