@@ -413,7 +413,7 @@ def test_a_secret_in_the_key_set_is_no_key(trust: Trust, running: RunningIssuer)
     private = jwt.get_algorithm_by_name("RS256").to_jwk(rsa_key(2), as_dict=True)
     running.issuer.keys += [
         secret,
-        {**private, "kid": "private"},
+        {**private, "kid": "private", "key_ops": ["verify"]},
         public(rsa_key(3), "encrypts", use="enc"),
         public(rsa_key(4), "other", alg="RS512"),
         public(rsa_key(5, 1024), "short"),

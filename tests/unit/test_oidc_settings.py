@@ -1,5 +1,9 @@
 """Settings of the issuer: off by default, and refused at start where they would not be safe."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from pydantic import ValidationError
 
@@ -50,3 +54,21 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         settings_of(**NAMED, oidc_scopes="memory:read,everything")
     settings = settings_of(**NAMED, oidc_scopes="memory:read,admin", oidc_trust="inner")
     assert (settings.oidc_scopes, settings.oidc_trust) == ((KeyScope.READ, KeyScope.ADMIN), Trust.INNER)
+
+
+# Builds the application that the settings ask for, and prints whether that took what verifies tokens.
+BUILD = """
+import sys
+from memplane.bootstrap import Application
+from memplane.settings import Settings
+Application(Settings(), "sqlite:///never-opened.db").embedder.close()
+print("jwt" in sys.modules, "cryptography" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_verifies_tokens_is_loaded_only_where_an_issuer_is_named(named: bool) -> None:
+    issuer = {f"MEMPLANE_{name.upper()}": value for name, value in NAMED.items()} if named else {}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")} | issuer
+    told = subprocess.run([sys.executable, "-c", BUILD], check=True, capture_output=True, text=True, env=environment)
+    assert told.stdout.split() == [str(named), str(named)]
