@@ -10,6 +10,7 @@ depends_on = None
 # each setting is looked at once for a statement, not for each row; '' is every user, as after a commit
 _EVERY = "(SELECT coalesce(current_setting('memplane.users', true), '') = '')"
 _BOUND = "ANY ((SELECT nullif(current_setting('memplane.users', true), '')::text[])::text[])"
+COMMANDS = ("SELECT", "UPDATE", "DELETE")
 OWNED = {
     "memories": "user_id",
     "turns": "user_id",
@@ -22,10 +23,10 @@ OWNED = {
 }
 """Tables with the name of the user, and its column."""
 BELONGING = {
-    "history": ("memories", ("memory_id",)),
-    "memory_entities": ("memories", ("memory_id",)),
-    "relations": ("memories", ("from_id", "to_id")),
-    "entity_aliases": ("entities", ("entity_id",)),
+    "history": (("memories", "memory_id"),),
+    "memory_entities": (("memories", "memory_id"), ("entities", "entity_id")),
+    "relations": (("memories", "from_id"), ("memories", "to_id")),
+    "entity_aliases": (("entities", "entity_id"),),
 }
 """Tables whose rows belong to rows of another, which the same rule covers."""
 
@@ -34,18 +35,30 @@ def upgrade() -> None:
     if op.get_context().dialect.name != "postgresql":
         return
     for table, column in OWNED.items():
-        _restrict(table, f"{column} = {_BOUND}")
-    for table, (owner, keys) in BELONGING.items():
-        there = f"SELECT 1 FROM {owner} o WHERE o.tenant_id = {table}.tenant_id AND o.id = {table}."  # noqa: S608 - our own names
-        # a new row comes in one statement with the row that it belongs to, which the check would not see yet
-        _restrict(table, " AND ".join(f"EXISTS ({there}{key})" for key in keys), " WITH CHECK (true)")
+        op.execute(f"CREATE POLICY user_isolation ON {table} AS RESTRICTIVE USING ({_EVERY} OR {column} = {_BOUND})")
+    for table, owners in BELONGING.items():
+        there = (
+            f"EXISTS (SELECT 1 FROM {owner} o WHERE o.tenant_id = {table}.tenant_id AND o.id = {table}.{key})"  # noqa: S608 - our own names
+            for owner, key in owners
+        )
+        condition = f"{_EVERY} OR ({' AND '.join(there)})"
+        # not for INSERT: a new row comes in one statement with the row that it belongs to, which would not be seen yet
+        for command in COMMANDS:
+            op.execute(
+                f"CREATE POLICY user_{command.lower()} ON {table} AS RESTRICTIVE FOR {command} USING ({condition})"
+            )
+    op.execute(
+        "CREATE POLICY caller_isolation ON idempotency_keys AS RESTRICTIVE"
+        f" USING ({_EVERY} OR key_id = (SELECT current_setting('memplane.caller', true)))"
+    )
 
 
 def downgrade() -> None:
-    if op.get_context().dialect.name == "postgresql":
-        for table in (*OWNED, *BELONGING):
-            op.execute(f"DROP POLICY user_isolation ON {table}")
-
-
-def _restrict(table: str, condition: str, check: str = "") -> None:
-    op.execute(f"CREATE POLICY user_isolation ON {table} AS RESTRICTIVE USING ({_EVERY} OR {condition}){check}")
+    if op.get_context().dialect.name != "postgresql":
+        return
+    for table in OWNED:
+        op.execute(f"DROP POLICY user_isolation ON {table}")
+    for table in BELONGING:
+        for command in COMMANDS:
+            op.execute(f"DROP POLICY user_{command.lower()} ON {table}")
+    op.execute("DROP POLICY caller_isolation ON idempotency_keys")

@@ -225,6 +225,19 @@ class TestNothingLost:
             5,
         )
 
+    def test_a_named_record_that_ended_is_stored_when_it_is_sent_without_an_end(self, caller: Caller) -> None:
+        write(caller, PARIS, external_id="x1", valid_until="2021-01-01T00:00:00Z")
+        assert texts(caller) == set()
+        assert write(caller, PARIS, external_id="x1")["outcome"] == "created"
+        assert texts(caller) == {PARIS}
+
+    def test_one_that_ended_by_name_and_one_by_value_both_make_way(self, caller: Caller) -> None:
+        write(caller, PARIS, external_id="x1", valid_until="2021-01-01T00:00:00Z")
+        write(caller, "The user rents a boat.", external_id="x2", valid_until="2021-01-01T00:00:00Z")
+        assert texts(caller) == set()
+        assert write(caller, "The user rents a boat.", external_id="x1")["outcome"] == "created"
+        assert texts(caller) == {"The user rents a boat."}
+
     def test_what_is_said_besides_is_kept(self, caller: Caller) -> None:
         memory = write(caller, PARIS, facts=["The user has a flat."], related_files=["a.txt"])["id"]
         fields = {"facts": ["The user has a flat."], "narrative": "It is small.", "related_files": ["b.txt"]}

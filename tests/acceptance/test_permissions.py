@@ -227,6 +227,23 @@ class TestUsers:
         assert bound.post("/v1/memories", memory | {"user_id": "ana"}).status_code == 201
         assert bound.post("/v1/turns", mine).status_code == 201
 
+    def test_what_it_writes_is_linked_and_told_like_anybodys(self, bound: Caller) -> None:
+        first = "The team ships the billing service in May."
+        again = "The team ships the billing dashboard of the service in June."
+        made = [
+            bound.post("/v1/memories", {"user_id": "ana", "category": "tasks", "content": text, "thread_id": THREAD})
+            for text in (first, again)
+        ]
+        assert [response.status_code for response in made] == [201, 201]
+        linked = bound.get(f"/v1/memories/{made[1].json()['id']}/related").json()["items"]
+        assert [item["memory"]["content"] for item in linked] == [first]
+        said = "My name is Ana Ruiz. I live in Porto. I work at Initech in Porto."
+        turn = {"user_id": "ana", "thread_id": THREAD, "role": "user", "text": said}
+        assert bound.post("/v1/turns", turn).status_code == 201
+        assert (
+            bound.post("/v1/turns", turn | {"text": "I moved to Oslo. My sister Ida lives in Oslo."}).status_code == 201
+        )
+
     def test_another_users_thread_is_as_if_it_were_not_there(self, supervisor: Caller, bound: Caller) -> None:
         supervisor.remember("Ben books the hall.", user_id=BEN, thread_id="bens")
         supervisor.remember("Ana books the hall.", thread_id="anas")

@@ -229,6 +229,18 @@ def test_a_bound_caller_writes_no_row_of_another_user(app: psycopg.Connection, n
         add("a1")
 
 
+def test_a_bound_caller_sees_its_own_answers_alone(app: psycopg.Connection) -> None:
+    def seen(caller: str, *users: str) -> int:
+        with app.transaction():
+            name_tenant(app, "a")
+            if users:
+                name_users(app, *users)
+            app.execute("SELECT set_config('memplane.caller', %s, true)", (caller,))
+            return len(tenants_seen(app, metadata.tables["idempotency_keys"]))
+
+    assert [seen("a0", "a0"), seen("", "a0"), seen("b0", "a0"), seen("a0")] == [1, 0, 0, ROWS]
+
+
 def test_a_name_is_no_pattern_and_no_list(app: psycopg.Connection) -> None:
     for name in ("a0,a1", "{a0,a1}", "a%", '"a0"', "a_", "A0", "a0 "):
         with app.transaction():
@@ -310,9 +322,13 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
     assert wider == expected | {("api_keys", "key_lookup", "SELECT", key)}
     narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
-    assert {policy[:3] for policy in narrower} == {(name, "user_isolation", "ALL") for name in {*OWNED, *BELONGING}}
+    by_command = {
+        (name, f"user_{command.lower()}", command) for name in BELONGING for command in ("SELECT", "UPDATE", "DELETE")
+    }
+    whole = {(name, "user_isolation", "ALL") for name in OWNED} | {("idempotency_keys", "caller_isolation", "ALL")}
+    assert {policy[:3] for policy in narrower} == by_command | whole
     assert all("memplane.users" in str(policy[3]) for policy in narrower)
-    assert {policy[0] for policy in policies if policy[4] is not None} == BELONGING
+    assert {policy[4] for policy in policies} == {None}
 
 
 def test_the_application_s_rights_are_the_least_that_it_needs(database: Database, cluster: Cluster) -> None:

@@ -1,13 +1,19 @@
 """How SQLite looks up what a write needs: by the index that was made for it, however many memories a user has."""
 
 import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from memplane.adapters.sql import prepared
+from memplane.adapters.sql.scope import memories_in, turns_in
+from memplane.adapters.sqlite import search
 from memplane.adapters.sqlite.provision import migrate
+from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.scope import Filters, Scope
 
 WHOLE = ("ix_memories_user", "ix_memories_scope")
 """Indexes that lead through all memories of a user."""
@@ -47,6 +53,29 @@ def test_a_lookup_is_served_by_its_own_index(file: sqlite3.Connection, name: str
     assert not [line for line in told if line.startswith("SCAN")], told
     if name == "REJECTED":  # within a state of the user's, by every column that is asked for
         assert "state=? AND trust_state=? AND category=?" in told[0]
+
+
+SCOPE = Scope(
+    tenant="default",
+    categories=("tasks", "goals"),
+    visibilities=frozenset(Visibility),
+    trust_levels=("full", "inner"),
+    users=None,
+    now=datetime(2026, 1, 1, tzinfo=UTC),
+    turns=True,
+    filters=Filters(user_id="ana"),
+)
+
+
+@pytest.mark.parametrize("source", [search._MEMORIES, search._TURNS], ids=["memories", "turns"])
+def test_a_whole_scope_is_read_from_an_index_alone(file: sqlite3.Connection, source: search._Source) -> None:
+    typed = replace(SCOPE, filters=replace(SCOPE.filters, type=MemoryType.SEMANTIC))
+    memories = source.table == "memories"
+    found = memories_in(typed, search.SYNTAX, "u") if memories else turns_in(SCOPE, search.SYNTAX, "u")
+    assert found is not None
+    sql = search._SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=found.sql)
+    told = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", search.SYNTAX.bound(found.values))]
+    assert told[0].startswith("SEARCH u USING COVERING INDEX"), told
 
 
 def test_an_or_would_lead_through_all_memories(file: sqlite3.Connection) -> None:

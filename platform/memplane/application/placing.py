@@ -73,15 +73,16 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         seen = await _looked(write, fresh)
         if await is_rejected(write, memory, seen.buried):
             return _refused(write, memory)
-        if seen.there is not None and _is_over(seen.there, memory, write.now):
+        retired = False
+        while seen.there is not None and _is_over(seen.there, memory, write.now):
             await retire(write, seen.there)
             fresh.placed.forget([seen.there.id])
-            seen = await _looked(write, fresh)
+            retired, seen = True, await _looked(write, fresh)
         if seen.there is not None:
             return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
-        if seen.past is not None:
+        if seen.past is not None and not retired:  # what was retired just now is no past that was told before
             return await _told_before(write, seen.past, fresh)
-        decision = await _decided(write, fresh, seen.near)
+        decision = await _decided(write, fresh, seen.near if seen.past is None else None)
         if decision.action in {Action.MERGE, Action.UPDATE}:
             return await _merged(write, fresh, decision)
         stored = await _stored(write, fresh, decision, seen.known)

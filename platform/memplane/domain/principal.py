@@ -30,10 +30,12 @@ class Reach:
     Attributes:
         tenant: the tenant.
         users: the only users; ``None`` for every one of the tenant.
+        caller: whose answers to repeated requests it may see, where it is bound to users.
     """
 
     tenant: str
     users: frozenset[str] | None = None
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Principal:
     @property
     def reach(self) -> Reach:
         """Whose rows its transactions may touch."""
-        return Reach(self.tenant, self.users)
+        return Reach(self.tenant, self.users, self.namespace)
 
     @property
     def namespace(self) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
@@ -49,7 +48,7 @@ class PostgresUnitOfWork(SqlUnitOfWork):
         asked = {
             "buried": _as_statement(prepared.BURIED, buried),
             "there": _as_statement(prepared.same(memory), place),
-            "near": scan_statements(look.scope, query)[0],
+            "near": _unless(scan_statements(look.scope, query)[0], _as_statement(prepared.taken(memory), place)),
         }
         if look.mentions:
             asked["known"] = Statement(_KNOWN, wanted_names(self._tenant, memory.user_id, look.mentions))
@@ -72,12 +71,17 @@ class PostgresUnitOfWork(SqlUnitOfWork):
         return replace(seen, near=tuple(await self.found.nearest_of(look.scope, found, look.limit)))
 
 
+def _unless(scan: Statement, taken: Statement) -> Statement:
+    """A scan that is not begun where another statement finds something."""
+    return Statement(f"{scan.sql}\n   AND NOT EXISTS ({taken.sql})", {**taken.values, **scan.values})
+
+
 @lru_cache
-def _compiled(statement: sa.Select[Any]) -> Compiled:
+def _compiled(statement: sa.SelectBase) -> Compiled:
     return statement.compile(dialect=_DIALECT)
 
 
-def _as_statement(statement: sa.Select[Any], values: Mapping[str, object]) -> Statement:
+def _as_statement(statement: sa.SelectBase, values: Mapping[str, object]) -> Statement:
     """A prepared statement as the driver takes it."""
     compiled = _compiled(statement)
     return Statement(compiled.string, {**compiled.params, **values})

@@ -27,7 +27,9 @@ from memplane.application.records import Told
 from memplane.domain.errors import StorageError
 from memplane.domain.memory import new_id
 
-_ORDER = (ENTITIES, MEMORIES, MENTIONS, RELATIONS, "turns", "history", "events", "change_log")
+NEW_RELATIONS = "new_relations"
+"""Relations of a memory that is added in the same statement, where nothing can be in their place."""
+_ORDER = (ENTITIES, MEMORIES, MENTIONS, NEW_RELATIONS, RELATIONS, "turns", "history", "events", "change_log")
 _MUST = frozenset({MEMORIES, ENTITIES})
 """Rows of which another transaction may have come first."""
 _VECTORS = frozenset({MEMORIES, "turns"})
@@ -35,6 +37,8 @@ _CONFLICT = {
     MEMORIES: "ON CONFLICT DO NOTHING",
     ENTITIES: "ON CONFLICT DO NOTHING",
     MENTIONS: "ON CONFLICT DO NOTHING",
+    # to look at what is there, row-level security would ask for a memory that it does not see yet
+    NEW_RELATIONS: "ON CONFLICT DO NOTHING",
     RELATIONS: "ON CONFLICT (tenant_id, from_id, to_id, relation_type) DO UPDATE SET"
     " strength = greatest(relations.strength, excluded.strength), updated_at = excluded.updated_at",
 }
@@ -98,8 +102,14 @@ class PostgresSession(Session):
 
     async def add(self, table: str, rows: list[Row]) -> bool:
         """Let rows wait; should one of the same name turn out to be there, the transaction starts again."""
-        if table == MEMORIES:
+        if table == MEMORIES and MEMORIES in self._waiting:
             await self.flush()
+        if table == RELATIONS:
+            new = {row["id"] for row in self._waiting.get(MEMORIES, ())}
+            if all(row["from_id"] in new for row in rows):
+                table = NEW_RELATIONS
+            else:
+                await self.flush()
         self._waiting.setdefault(table, []).extend(rows)
         return True
 
@@ -221,7 +231,7 @@ def _flushing(shape: tuple[tuple[str, tuple[str, ...]], ...], *, telling: bool) 
 
 
 def _adding(name: str, columns: tuple[str, ...]) -> str:
-    table = table_of(name)
+    table = table_of(RELATIONS if name == NEW_RELATIONS else name)
     rows = f"jsonb_populate_recordset(NULL::{table.name}, %({name})s::jsonb) AS r"
     wanted = ", ".join("v.embedding" if column == "embedding" else f"r.{column}" for column in columns)
     if name in _VECTORS:

@@ -146,13 +146,14 @@ class PostgresStorage:
             except BegunAnew as error:
                 if attempt == _ATTEMPTS:
                     raise StorageUnavailable("others change the same at this moment; try again") from error
+                await asyncio.sleep(_pause(attempt))
             except sa.exc.TimeoutError as error:
                 raise StorageUnavailable("all database connections are busy; try again shortly") from error
             except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
                 cause = getattr(error, "orig", error)
                 if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
                     raise _translated(cause) from error
-                await asyncio.sleep(0.005 * 2**attempt)
+                await asyncio.sleep(_pause(attempt))
         raise AssertionError  # the loop returns or raises
 
     async def find_key(self, key_id: str) -> StoredKey | None:
@@ -178,7 +179,8 @@ class PostgresStorage:
 
 _NAMED = (
     "set_config('memplane.tenant', %(tenant)s, true),"
-    " set_config('memplane.users', coalesce(%(users)s::text[]::text, ''), true)"
+    " set_config('memplane.users', coalesce(%(users)s::text[]::text, ''), true),"
+    " set_config('memplane.caller', %(caller)s, true)"
 )
 _LOCKED = "SELECT count(pg_advisory_xact_lock(hashtextextended(name, 0))) FROM unnest(%(names)s::text[]) AS name"
 _BEGIN = f"SELECT {_NAMED}, ({_LOCKED})"
@@ -209,9 +211,15 @@ async def _lock(session: Session, names: Sequence[str]) -> None:
 WAYS = Ways(_candidates, _lock, _memories)
 
 
+def _pause(attempt: int) -> float:
+    """Seconds before a transaction is tried again; longer each time."""
+    return float(0.005 * 2**attempt)
+
+
 def _named(reach: Reach) -> dict[str, object]:
     """What row-level security goes by."""
-    return {"tenant": reach.tenant, "users": None if reach.users is None else sorted(reach.users)}
+    users = None if reach.users is None else sorted(reach.users)
+    return {"tenant": reach.tenant, "users": users, "caller": reach.caller}
 
 
 def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry) -> None:

@@ -57,6 +57,20 @@ PAST_OF_NAME = (
 )
 
 
+_STANDS = sa.select(sa.literal(1)).where(_is(_M.tenant_id), _is(_M.user_id))
+_OF_VALUE = _STANDS.where(_state(State.ACTIVE), _SAME_VALUE)
+_OF_NAME_OR_VALUE = sa.union_all(
+    _OF_VALUE,
+    _STANDS.where(_state(State.ACTIVE), _is(_M.external_id)),
+    _STANDS.where(_state(State.SUPERSEDED, State.ARCHIVED), _is(_M.external_id)),
+)
+
+
+def taken(memory: Memory) -> sa.SelectBase:
+    """Whether a memory's value or name is taken, so that nobody asks what is near it."""
+    return _OF_VALUE if memory.external_id is None else _OF_NAME_OR_VALUE
+
+
 def same(memory: Memory) -> sa.Select[Any]:
     """The active memory of a memory's name or value, locked."""
     return SAME_VALUE if memory.external_id is None else SAME_NAME_OR_VALUE
@@ -146,6 +160,7 @@ def upserts(insert: Insert) -> Upserts:
     threads, relations, entities = (
         insert(table) for table in (tables.thread_revision, tables.relations, tables.entities)
     )
+    later = sa.case((_T.updated_at < threads.excluded.updated_at, threads.excluded.updated_at), else_=_T.updated_at)
     stronger = sa.case((_R.strength < relations.excluded.strength, relations.excluded.strength), else_=_R.strength)
     return Upserts(
         memory=insert(tables.memories).on_conflict_do_nothing().returning(_M.id),
@@ -154,7 +169,7 @@ def upserts(insert: Insert) -> Upserts:
             set_={
                 "rev": _T.rev + threads.excluded.rev,
                 "turns": _T.turns + threads.excluded.turns,
-                "updated_at": threads.excluded.updated_at,
+                "updated_at": later,
             },
         ).returning(_T.thread_id, _T.rev, _T.turns),
         relations=relations.on_conflict_do_update(

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -70,12 +69,15 @@ class SqlMemories:
         syntax: Syntax,
         candidates: FindCandidates,
         read: ReadMemories | None = None,
+        *,
+        row_locks: bool = True,
     ) -> None:
         self._session = session
         self._tenant = session.tenant
         self._syntax = syntax
         self._candidates = candidates
         self._read = read
+        self._row_locks = row_locks
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
@@ -116,11 +118,12 @@ class SqlMemories:
         similarity = {found.ids[int(place)]: float(cosine) for place, cosine in near}
         if not similarity:
             return []
-        read = self._in_scope if self._read is None else partial(self._read, self._session)
-        memories = await read(scope, list(similarity))
+        memories = await self._in_scope(scope, list(similarity))
         return sorted(((each, similarity[each.id]) for each in memories), key=lambda pair: (-pair[1], pair[0].id))
 
     async def _in_scope(self, scope: Scope, ids: Sequence[UUID], *, locked: bool = False) -> list[Memory]:
+        if self._read is not None and not (locked and self._row_locks):
+            return await self._read(self._session, scope, ids)
         allowed = memories_in(scope, self._syntax, "memories")
         statement = sa.select(*prepared.MEMORY).where(
             tables.memories.c.tenant_id == self._tenant,

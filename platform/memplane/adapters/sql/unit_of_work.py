@@ -33,11 +33,13 @@ class Ways:
         candidates: finds the signals of everything in scope.
         lock: lets no other transaction take the same names until this one ends.
         read: reads memories by their ids, where there is a faster way than that of every database.
+        row_locks: whether a row can be locked; else a transaction that writes is the only one.
     """
 
     candidates: FindCandidates
     lock: Callable[[Session, Sequence[str]], Awaitable[None]]
     read: ReadMemories | None = None
+    row_locks: bool = True
 
 
 def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
@@ -52,7 +54,7 @@ class SqlUnitOfWork:
         self._session = session
         self._tenant = session.tenant
         self._ways = ways
-        self.found = SqlMemories(session, syntax, ways.candidates, ways.read)
+        self.found = SqlMemories(session, syntax, ways.candidates, ways.read, row_locks=ways.row_locks)
         self.memories: MemoryStore = self.found
         self.threads: ThreadStore = SqlThreads(session)
         self.journal: Journal = SqlJournal(session)

@@ -3,7 +3,8 @@
 A change of threads costs more than most statements: rows to add wait for the next statement and go with it.
 """
 
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -12,7 +13,10 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine.result import IteratorResult, SimpleResultMetaData
 
 from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
+from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.engine import Writer
+from memplane.adapters.sqlite.search import fetched
+from memplane.domain.errors import StorageError
 
 
 class SqliteSession(Session):
@@ -31,6 +35,17 @@ class SqliteSession(Session):
     async def changed(self, statement: sa.Executable, values: Values = None) -> int:
         """Send a statement; how many rows it changed."""
         return await self._writer.run(self._counted, self._taken(), statement, values)
+
+    async def rows(self, statement: Statement) -> list[Mapping[str, Any]]:
+        """The rows of a statement in the driver's own words, which sees whatever was added before."""
+        return await self._writer.run(self._read, self._taken(), statement)
+
+    def _read(self, waiting: list[tuple[str, list[Row]]], statement: Statement) -> list[Mapping[str, Any]]:
+        self._send(waiting)
+        driver = self._connection.connection.driver_connection
+        if not isinstance(driver, sqlite3.Connection):
+            raise StorageError("the connection is not sqlite3's")
+        return list(fetched(driver, statement))
 
     @asynccontextmanager
     async def _attempt(self) -> AsyncIterator[None]:
@@ -67,7 +82,7 @@ class SqliteSession(Session):
 
     def _send(self, waiting: list[tuple[str, list[Row]]]) -> None:
         for table, rows in waiting:
-            self._connection.execute(*adding(table, rows, self.insert))
+            self._connection.execute(*adding(table, rows, self.insert)).close()  # an open one would stop the commit
 
     def _fetched(
         self, waiting: list[tuple[str, list[Row]]], statement: sa.Executable, values: Values

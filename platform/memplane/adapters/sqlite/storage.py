@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql.rows import key_of
+from memplane.adapters.sql.rows import key_of, memory_of
 from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.statements import Statement, memories_by_id
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
@@ -23,6 +24,7 @@ from memplane.application.records import Candidates, Query, StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
+from memplane.domain.memory import Memory
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
@@ -62,7 +64,8 @@ class SqliteStorage:
     async def close(self) -> None:
         """Close every connection; the last one to leave folds the write-ahead log into the file."""
         await self._readers.close()
-        await self._writer.close()
+        async with self._turn:  # a transaction that is open ends first
+            await self._writer.close()
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[Snapshot]:
@@ -86,7 +89,9 @@ class SqliteStorage:
         try:
             async with self._turn, self._writer.begin() as connection:
                 session = SqliteSession(connection, self._writer, reach.tenant)
-                done = await work(SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone)))
+                done = await work(
+                    SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone, _memories, row_locks=False))
+                )
                 await session.flush()
                 return done
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
@@ -135,6 +140,13 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
+
+
+async def _memories(session: Session, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+    """Within a write: memories as the transaction has them."""
+    if not isinstance(session, SqliteSession):
+        raise StorageError("the session is not SQLite's")
+    return [memory_of(row) for row in await session.rows(memories_by_id(scope, SYNTAX, ids))]
 
 
 async def _alone(_session: Session, _names: Sequence[str]) -> None:
