@@ -1,0 +1,151 @@
+"""Every way to read, as requests of one caller: the routes of the access matrix, each with its options."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from support.leaks.canaries import Record
+from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, TOLD, Voice
+from support.leaks.world import THREAD, USERS, World
+
+Json = dict[str, Any]
+QUERY, LIST, ENTITIES = "/v1/memory/query", "/v1/memories", "/v1/entities"
+NOTHING: frozenset[str] = frozenset()
+ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request and what its answer may tell.
+
+    Attributes:
+        route: as the access matrix names it.
+        how: the option that it tries.
+        lives: lives of the records that the answer may tell of.
+        target: the record that it names, if any.
+        own: lives that may be told of the target itself.
+        there: lives in which the target is found; ``None`` where the status says nothing of it.
+    """
+
+    route: str
+    how: str
+    lives: frozenset[str]
+    path: str
+    params: Json | None = None
+    body: Json | None = None
+    target: Record | None = None
+    own: frozenset[str] = NOTHING
+    there: frozenset[str] | None = None
+    pages: bool = field(default=False)
+
+    @property
+    def method(self) -> str:
+        """Of HTTP."""
+        return self.route.split()[0]
+
+    @property
+    def name(self) -> str:
+        """Route and option."""
+        return f"{self.route} {self.how}"
+
+
+def _query(how: str, lives: frozenset[str], target: Record | None = None, **body: Any) -> Ask:  # noqa: ANN401 - of the request
+    return Ask(f"POST {QUERY}", how, lives, QUERY, body={k.rstrip("_"): v for k, v in body.items()}, target=target)
+
+
+def _list(how: str, lives: frozenset[str] = LISTED, target: Record | None = None, **params: Any) -> Ask:  # noqa: ANN401 - of the request
+    return Ask(f"GET {LIST}", how, lives, LIST, params=params | {"limit": 200}, target=target)
+
+
+def _one(part: str, record: Record, own: frozenset[str], lives: frozenset[str], **params: Any) -> Ask:  # noqa: ANN401 - of the request
+    route, path = f"GET {LIST}/{{memory_id}}{part}", f"{LIST}/{record.id}{part}"
+    return Ask(route, "by id", lives, path, params or None, target=record, own=own, there=own)
+
+
+def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
+    """Requests that name no record: whatever they bring must be the caller's. ``turn`` chooses among like ones."""
+    reads = world.oracle.reads(voice.agent)
+    some: Json = {"top_k": 60, "budget_tokens": 20_000}
+    yield _query("newest", NOW, **ALL, return_="full")
+    yield _query("words", NOW, query="clerk met hall", **ALL, return_="full", explain=True)
+    yield _query("bullets", NOW, query="clerk met hall", **some, explain=True, threshold=0.0)
+    yield _query("related", NOW, query="clerk met hall", top_k=5)
+    for name in reads[turn % len(reads) :][:1] if reads else ():
+        yield _query("category", NOW, query="hall", categories=[name], **ALL)
+        yield _list("category", category=[name])
+    ranking = ("rrf", "lexical", "semantic")[turn % 3]
+    yield _query(f"ranking {ranking}", NOW, query="clerk hall", ranking=ranking, **some)
+    now = datetime.now(UTC)
+    how, moment = (
+        ("believed", {"believed_at": now.isoformat()}),
+        ("true", {"true_at": (now - _DAY / 2).isoformat()}),
+        ("believed and true", {"believed_at": now.isoformat(), "true_at": (now - 2 * _DAY).isoformat()}),
+    )[turn % 3]
+    yield _query(f"as of {how}", BELIEVED, query="clerk hall", as_of=moment, **ALL, return_="full")
+    yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
+    yield _list("disputed", DISPUTED, trust_state="disputed")
+    for user in USERS:
+        yield from _of_user(user, turn)
+    yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
+    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/oauth2-redirect")[turn % 5 :][:1]:
+        yield Ask(f"GET {path}", "open", NOTHING, path)
+
+
+def _of_user(user: str, turn: int) -> Iterator[Ask]:
+    """Requests that name a user, who may not be the caller's."""
+    yield _query("user", NOW, query="hall", filters={"user_id": user}, top_k=60, budget_tokens=20_000)
+    yield _query("delta", NOW | TOLD, query="hall", top_k=1, filters={"user_id": user}, thread_id=THREAD, since_rev=0)
+    yield _list("user", user_id=user, type="episodic")
+    kind = (None, "name")[turn % 2]
+    named = {"user_id": user, "limit": 200} | ({"kind": kind} if kind else {})
+    yield Ask(f"GET {ENTITIES}", f"user, kind {kind}", LISTED, ENTITIES, named)
+    params = {"since": turn % 3, "user_id": user}
+    yield Ask("GET /v1/threads/{thread_id:path}/delta", "thread", TOLD, f"/v1/threads/{THREAD}/delta", params)
+
+
+def by_id(world: World, record: Record) -> Iterator[Ask]:
+    """Requests that name a record by its id."""
+    # whatever is not deleted shows what stood around it
+    yield _one("/timeline", record, LISTED if record.turn else ANCHORED, LISTED, before=2, after=2)
+    if record.turn:
+        yield _one("", record, NOTHING, NOTHING)
+        return
+    yield _one("", record, LISTED, NOTHING)
+    yield _one("/history", record, EVER, NOTHING)
+    yield _one("/why", record, EVER, LISTED)
+    yield _one("/related", record, LISTED, LISTED, limit=100)
+    if "entity" in record.words:
+        path = f"{ENTITIES}/{world.entity(record)}"
+        yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)
+
+
+def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
+    """Requests that name words of a record; ``turn`` chooses among ways that differ little."""
+    words, user = record.words, record.place.user
+    yield _query("its word", NOW, record, query=words["text" if record.turn else "content"], top_k=3, explain=True)
+    yield list(_filtered(record))[turn % 8]
+    if not record.turn:
+        alias = world.alias_of(record)
+        named = {"user_id": user, "name": f"{alias.word} hall" if alias else words.get("entity", words["content"])}
+        yield Ask(f"GET {ENTITIES}", "by name", LISTED, ENTITIES, named, target=record)
+    if turn % 2:
+        thread = {"thread_id": record.thread, "since_rev": 0, "filters": {"user_id": user}}
+        yield _query("its thread", NOW | TOLD, record, top_k=1, **thread)
+    else:
+        yield Ask("GET /v1/threads/{thread_id:path}/delta", "its thread", TOLD, f"/v1/threads/{record.thread}/delta",
+                  {"since": 0, "user_id": user}, target=record)  # fmt: skip
+
+
+def _filtered(record: Record) -> Iterator[Ask]:
+    words, user = record.words, record.place.user
+    tag = words.get("tag", "none")
+    yield _query("filter tag", NOW, record, filters={"tags": [tag]})
+    yield _query("filter entity", NOW, record, query="hall", filters={"entity": words.get("entity", "none")})
+    yield _query("filter actor", NOW, record, filters={"actor_id": words.get("actor", "none")}, return_="full")
+    yield _query("filter run", NOW, record, query="clerk", filters={"run_id": words.get("run", "none")})
+    yield _query("filter thread", NOW, record, filters={"thread_id": record.thread, "user_id": user}, top_k=3)
+    yield _query("filter category", NOW, record, query="hall", categories=[record.place.category], top_k=3)
+    yield _list("tag", target=record, tag=[tag])
+    yield _list("cursor", target=record, cursor=record.id, category=[record.place.category])
