@@ -17,7 +17,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import PURGE_AFTER, check_transition
-from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State
+from memplane.domain.memory import FULL_AUTHORITY, RETRIEVABLE_TRUST, Memory, State
 from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at, same_store, says_again
 from memplane.domain.scope import Filters, Scope, trust_levels
 from memplane.domain.tombstones import said_keys
@@ -89,6 +89,12 @@ async def neighbours(
     if near is None:
         near = await write.uow.memories.nearest(beside(write, memory), material, NEIGHBOURS)
     found += [(other, similarity) for other, similarity in near if other.id not in known]
+    if memory.authority < FULL_AUTHORITY:
+        # whoever is trusted less could surround what he contradicts with harmless neighbours of his own
+        known |= {other.id for other, _ in near}
+        heavier = replace(beside(write, memory), outweighing=memory.authority)
+        more = await write.uow.memories.nearest(heavier, material, NEIGHBOURS)
+        found += [(other, similarity) for other, similarity in more if other.id not in known]
     bands = write.policy.merging.bands_for(write.model)
     size = len(memory.text.content) + sum(len(other.text.content) for other, _ in found)
     return await offload(size, compared, memory, sorted(found, key=lambda pair: -pair[1]), bands)
@@ -197,8 +203,12 @@ async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str
     )
     await write.uow.memories.replace(gone, None)
     event = HistoryEvent.RETRACT if new is None else HistoryEvent.SUPERSEDE
-    by = {} if new is None else {"superseded_by": str(new.id), "said": new.text.content}
-    write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by | ({} if new is None else evidence(new)))
+    by: dict[str, object] = {}
+    if new is not None:
+        # the new words may lie in another store: who reads this entry must be allowed to read these too
+        kept_in = {"visibility": new.visibility.value, "min_trust": new.min_trust}
+        by = {"superseded_by": str(new.id), "said": new.text.content, "said_in": kept_in} | evidence(new)
+    write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by)
     return gone
 
 

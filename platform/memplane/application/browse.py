@@ -8,8 +8,9 @@ from uuid import UUID
 from memplane.application.gateway import clean_filters
 from memplane.application.ports import Clock, Policies, Storage, Unit
 from memplane.domain.errors import LimitExceeded, NotFound
-from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, State, TrustState
+from memplane.domain.history import HistoryEntry, HistoryEvent
+from memplane.domain.memory import Memory, State, TrustState, Visibility
+from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
@@ -179,11 +180,23 @@ class Browse:
 
 
 def _told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
-    """An entry, without the words that were written under a category that the reader may not read."""
+    """An entry, without the words that were written under a category, or for a store, that the reader may not read."""
     under = entry.meta.get("categories")
-    if isinstance(under, list) and all(name in scope.categories for name in under):
-        return entry
-    return replace(entry, old_ref=None, new_ref=None, meta={})
+    if not isinstance(under, list) or not all(name in scope.categories for name in under):
+        return replace(entry, old_ref=None, new_ref=None, meta={})
+    if entry.event is HistoryEvent.SUPERSEDE and not _reaches(scope, entry.meta.get("said_in")):
+        return replace(entry, meta={name: value for name, value in entry.meta.items() if name not in _OF_THE_NEWER})
+    return entry
+
+
+_OF_THE_NEWER = frozenset({"said", "said_in", "superseded_by", "evidence", "source"})
+
+
+def _reaches(scope: Scope, store: object) -> bool:
+    """Whether a scope covers a store; one that an entry does not name may be any."""
+    if isinstance(store, dict):
+        return store.get("visibility") in scope.visibilities and store.get("min_trust") in scope.trust_levels
+    return scope.visibilities == frozenset(Visibility) and len(scope.trust_levels) == len(Trust)
 
 
 def _limit(limit: int, least: int = 1) -> int:

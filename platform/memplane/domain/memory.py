@@ -168,6 +168,7 @@ class Memory:
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
+FULL_AUTHORITY = 3
 CONFIRMED_WEIGHT = 4
 
 

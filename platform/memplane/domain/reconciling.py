@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, weight
+from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, weight
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
 
@@ -63,8 +63,22 @@ def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -
         return [Neighbour(memory, similarity, Verdict.RELATED) for memory, similarity in found]
     statement = Statement.of(new.text.content)
     return [
-        Neighbour(memory, similarity, _verdict(statement, memory, similarity, bands)) for memory, similarity in found
+        Neighbour(memory, similarity, _told(new, statement, memory, similarity, bands)) for memory, similarity in found
     ]
+
+
+def _told(new: Memory, statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
+    """What a new memory is to one that is there.
+
+    Words alone decide whether a less trusted writer contradicts a more trusted one: an odd name makes a claim unlike
+    what it contradicts, and must not carry it past.
+    """
+    verdict = _verdict(statement, memory, similarity, bands)
+    trusted_less = new.authority < FULL_AUTHORITY and new.authority < weight(memory)
+    if trusted_less and verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
+        by_words = _verdict(statement, memory, bands.update, bands)
+        return by_words if by_words in OVERRULES else verdict
+    return verdict
 
 
 def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
@@ -78,8 +92,8 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
 
     One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
     authority. What overrules an older fact supersedes it, whatever its store, unless the older one has more authority:
-    then the new one is disputed. What is older than the fact that it would overrule comes too late, and what is true no
-    longer, or not yet, overrules nothing.
+    then the new one is disputed. What is older than the fact that it would overrule comes too late, what is true no
+    longer overrules nothing, and neither does what is not yet true, though who is trusted less cannot say it unheard.
     """
     for best in (n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)):
         action = _joined(new, best, bands)
@@ -90,10 +104,13 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     over = tuple(n for n in neighbours if n.verdict in OVERRULES)
     ended = new.valid_until is not None and new.valid_until <= now
     to_come = new.valid_from is not None and new.valid_from > now + _CLOCKS
-    if not over or ended or to_come:
+    if not over or ended:
         return Decision(Action.CREATE, links=links)
+    # whatever time it names: else a day that is to come would carry any claim past who knows better
     if any(weight(n.memory) > new.authority for n in over):
         return Decision(Action.DISPUTE, over, links)
+    if to_come:
+        return Decision(Action.CREATE, links=links)
     later = tuple(n for n in over if said_at(n.memory) > said_at(new))
     if later:
         return Decision(Action.OUTDATED, later, links)

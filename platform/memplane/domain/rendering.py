@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from memplane.domain.fencing import fence, new_delimiter, visible
-from memplane.domain.memory import Memory, Turn
+from memplane.domain.memory import Memory, TrustState, Turn
 from memplane.domain.text import estimate_tokens
 
 
@@ -112,13 +112,19 @@ def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:
     return None
 
 
+_LESS_TRUSTED = {2: "inner", 1: "familiar", 0: "public"}
+"""How a writer's authority is called who was not fully trusted."""
+
+
 def provenance(item: Item) -> str:
-    """Where an item comes from, in a few words: its kind, day and id."""
+    """Where an item comes from, in a few words: its kind, how far its writer was trusted if not fully, day and id."""
     unit = item.unit
     day = (unit.event_time or unit.recorded_at).date().isoformat()
     if isinstance(unit, Turn):
         kind = f"turn {unit.seq} of {visible(unit.thread_id)}"
     else:
         kind = f"{unit.type}, {unit.source}, {unit.trust_state}"
+        if unit.authority in _LESS_TRUSTED and unit.trust_state is not TrustState.CONFIRMED:
+            kind += f", {_LESS_TRUSTED[unit.authority]} trust"
     related = f", related to {item.via}" if item.via else ""
     return f"{kind}, {day}, id {unit.id}{related}"

@@ -58,6 +58,7 @@ class Scope:
         true_at: read what was true then, and not what is true now.
         ended: whether what is no longer true is in scope; a question for the present leaves it out.
         procedures: whether memories of type ``procedural`` are in scope; a question gets them only when it asks.
+        outweighing: only memories of more weight than this authority; for what a write is compared with.
         filters: what the request narrows further.
     """
 
@@ -74,6 +75,7 @@ class Scope:
     believed_at: datetime | None = None
     true_at: datetime | None = None
     ended: bool = True
+    outweighing: int | None = None
     filters: Filters = field(default_factory=Filters)
 
     def narrowed_to_permission(self) -> "Scope":

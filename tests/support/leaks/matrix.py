@@ -1,7 +1,7 @@
 """Runs requests of every caller and looks through whole answers for words that their caller must not see."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from support.leaks.canaries import LIVES, Canary, Record
@@ -56,7 +56,26 @@ class Report:
 class Matrix:
     """Callers times ways to read times planted records."""
 
-    def __init__(self, world: World, voices: Sequence[Voice] | None = None, *, each: int = 2) -> None:
+    def __init__(
+        self,
+        world: World,
+        voices: Sequence[Voice] | None = None,
+        *,
+        each: int = 2,
+        routes: Collection[str] | None = None,
+        first: bool = False,
+    ) -> None:
+        """Which callers, records and routes.
+
+        Args:
+            world: what is planted.
+            voices: callers; all, unless said.
+            each: how many records that one rule alone hides each caller names, of each rule.
+            routes: the only routes; all, unless said.
+            first: end with the first leak.
+        """
+        self._routes = routes
+        self._first = first
         self.world = world
         self.voices = list(world.voices if voices is None else voices)
         self.report = Report()
@@ -68,8 +87,12 @@ class Matrix:
             may = {word for word, canary in self.world.planted.canaries.items() if self.world.oracle.may(voice, canary)}
             hidden = len(self.world.planted.canaries) - len(may)
             for ask in self._asks(voice):
+                if self._routes is not None and ask.route not in self._routes:
+                    continue
                 self._check(voice, ask, self._answer(voice, ask))
                 self.report.words += hidden
+                if self._first and self.report.leaks:
+                    return self.report
         return self.report
 
     def _asks(self, voice: Voice) -> Iterator[Ask]:

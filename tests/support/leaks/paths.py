@@ -113,7 +113,7 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
         yield _one("", record, NOTHING, NOTHING)
         return
     yield _one("", record, LISTED, NOTHING)
-    yield _one("/history", record, EVER, NOTHING)
+    yield _one("/history", record, EVER, EVER)  # what overruled it is told beside it
     yield _one("/why", record, EVER, LISTED)
     yield _one("/related", record, LISTED, LISTED, limit=100)
     if "entity" in record.words:

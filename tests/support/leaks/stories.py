@@ -1,7 +1,7 @@
 """What the gateway makes of memories: overruled, moved, merged, disputed, drawn from others; words that stay behind.
 
-A story has a user of its own, so that nothing else is its neighbour. Its words are known with every place that they were
-written in or for: who may not read all of these must not be told them.
+A story has a user of its own, so that nothing else is its neighbour. Its words are known with every place that they
+were written in or for: who may not read all of these must not be told them.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,15 @@ class Teller:
         """The story's place, but for what is named."""
         return replace(self.place, **where)
 
-    def write(self, place: Place, form: str, *, life: str = "active", voice: Voice | None = None, **more: Any) -> Record:  # noqa: ANN401 - of the memory
+    def write(
+        self,
+        place: Place,
+        form: str,
+        *,
+        life: str = "active",
+        voice: Voice | None = None,
+        **more: Any,  # noqa: ANN401 - of the memory
+    ) -> Record:
         """Store a memory that says one new word where the form has a gap."""
         word = self.world.planted.word()
         thread = self.world.planted.word()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memplane.domain.entities import key_of
-from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.memory import MemoryType, TrustState, Visibility
 from memplane.domain.scope import Scope
 
 TURN_IMPORTANCE = 3
@@ -90,6 +90,9 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
     found.one_of(f"{alias}.min_trust", "trust_levels", list(scope.trust_levels))
     if not scope.procedures:
         found.compare(f"{alias}.type", "<>", "hidden_type", MemoryType.PROCEDURAL)
+    if scope.outweighing is not None:
+        found.compare(f"{alias}.authority", ">", "outweighed", scope.outweighing)
+        found.conditions[-1] = f"({found.conditions[-1]} OR {alias}.trust_state = '{TrustState.CONFIRMED}')"
     if not any_state:
         found.one_of(f"{alias}.state", "states", list(scope.states))
         found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))
