@@ -66,8 +66,8 @@ def world(storage: str, request: pytest.FixtureRequest, tmp_path_factory: pytest
     """The world; three tenants where a database has several."""
     makes = request.getfixturevalue("databases" if storage == "postgres" else "files")
     made, policies = makes.create(), policies_in(tmp_path_factory.mktemp("policies"))
-    with running_server(made, policies=policies) as server:
-        with closing(World(server, policies, 3 if storage == "postgres" else 1)) as world:
-            tell_all(world)
-            yield world
+    tenants = 3 if storage == "postgres" else 1
+    with running_server(made, policies=policies) as server, closing(World(server, policies, tenants)) as world:
+        tell_all(world)
+        yield world
     makes.drop(made)

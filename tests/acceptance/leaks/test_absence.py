@@ -17,8 +17,9 @@ from support.leaks.world import World
 OF_ONE = [access for access in ACCESS if "{memory_id}" in access.path or "{entity_id}" in access.path]
 TELLS_OF_THE_END = {"/history", "/why", "/restore"}
 CALLERS = {
-    ("planner", "full", None), ("planner", "inner", None), ("planner", "familiar", None), ("supervisor", "full", ("ana",)),
-    ("supervisor", "public", None), ("auditor", "full", None), ("stranger", "full", None),
+    ("planner", "full", None), ("planner", "inner", None), ("planner", "familiar", None),
+    ("supervisor", "full", ("ana",)), ("supervisor", "public", None), ("auditor", "full", None),
+    ("stranger", "full", None),
 }  # fmt: skip
 HEADERS: list[dict[str, str]] = [{}, {"If-Match": "1"}, {"Idempotency-Key": "{key}"}]
 

@@ -60,12 +60,8 @@ TWO_LAYERS = [
 def test_where_two_layers_guard_each_holds_alone(
     world: World, voices: list[Voice], one: Break, other: Break, route: str
 ) -> None:
-    if other is NOT_FETCHED_IN_SCOPE:  # what is found stays in scope, and what is fetched of it
-        route_of_other = QUERY
-    else:
-        route_of_other = route
     assert leaks(world, voices, one, route) == []
-    assert leaks(world, voices, other, route_of_other) == []
+    assert leaks(world, voices, other, route) == []
     assert leaks(world, voices, one & other, route)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.capabilities import POSTGRES, SQLITE
 from support.callers import THREAD, USER, Caller, Tenant
 from support.telling import write
 
@@ -26,12 +25,6 @@ WITHHELD = {"disputed", "refused"}
 FENCE = re.compile(r"^<(memory-[0-9a-f]{16})>\n(.*)\n</\1>$", re.DOTALL)
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(params={"postgres": POSTGRES, "sqlite": SQLITE})
-def storage(request: pytest.FixtureRequest) -> str:
-    """The kind of database; each test has a tenant of its own."""
-    return str(request.param)
 
 
 @dataclass(frozen=True)
@@ -199,9 +192,7 @@ def test_repeating_lends_no_weight(tenant: Tenant, trusted: Caller, attacker: Ca
     assert said["id"] == memory
 
 
-def test_harmless_neighbours_do_not_hide_what_is_contradicted(
-    tenant: Tenant, trusted: Caller, attacker: Caller
-) -> None:
+def test_harmless_neighbours_do_not_hide_what_is_contradicted(trusted: Caller, attacker: Caller) -> None:
     """What a claim is compared with cannot be crowded out by whoever makes it."""
     for number in range(2 * EACH):
         write(attacker, f"The user lives in Gotham, says note {number} of the user's lives in Gotham.", "tasks")
@@ -212,9 +203,7 @@ def test_harmless_neighbours_do_not_hide_what_is_contradicted(
 
 
 @pytest.mark.parametrize("times", [{"valid_from": "2090-01-01T00:00:00Z"}, {"event_time": "2090-01-01T00:00:00Z"}])
-def test_a_claim_of_the_future_is_heard_like_any_other(
-    tenant: Tenant, trusted: Caller, attacker: Caller, times: Json
-) -> None:
+def test_a_claim_of_the_future_is_heard_like_any_other(trusted: Caller, attacker: Caller, times: Json) -> None:
     claim = write(attacker, "The user lives in Gotham.", "tasks", **times)
     assert claim["outcome"] == "disputed"
     assert claim["id"] not in trusted.found("Where does the user live?")

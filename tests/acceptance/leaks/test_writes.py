@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.capabilities import POSTGRES, SQLITE, Capability
+from memplane.domain.capabilities import Capability
 from support.callers import USER, Caller, Json, Tenant
 from support.telling import say, write
 
@@ -15,12 +15,6 @@ HIDDEN: dict[str, Json] = {
     "category": {"visibility": "shared", "category": "profile"},
     "user": {"visibility": "shared", "user_id": "ben"},
 }
-
-
-@pytest.fixture(params={"postgres": POSTGRES, "sqlite": SQLITE})
-def storage(request: pytest.FixtureRequest) -> str:
-    """The kind of database; each test has a tenant of its own."""
-    return str(request.param)
 
 
 @pytest.fixture
@@ -99,9 +93,7 @@ def test_an_idempotency_key_is_each_key_s_own(full: Caller, inner: Caller) -> No
 
 
 @pytest.mark.needs(Capability.SEVERAL_TENANTS)
-def test_another_tenant_s_values_and_names_are_free(tenant: Tenant, other_tenant: Tenant, storage: str) -> None:
-    if storage == "sqlite":
-        pytest.skip(f"{storage} does not have {Capability.SEVERAL_TENANTS}")
+def test_another_tenant_s_values_and_names_are_free(tenant: Tenant, other_tenant: Tenant) -> None:
     theirs, mine = other_tenant.caller("supervisor"), tenant.caller("supervisor")
     hidden = theirs.remember(PARIS, external_id="one", thread_id="t")
     told = write(mine, PARIS, "tasks", external_id="one", thread_id="t")
