@@ -1,5 +1,6 @@
 """Items, budgets and fences."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.fencing import fence, new_delimiter, visible
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, Turn, Visibility
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, TrustState, Turn, Visibility
 from memplane.domain.rendering import Item, bullet, fit, fitted_prompt, item_of, provenance
 from memplane.domain.text import estimate_tokens
 
@@ -130,3 +131,11 @@ def test_stored_text_cannot_close_the_fence() -> None:
     assert told.endswith(f"</{delimiter}>")
     assert "<system>" not in told
     assert told.count(delimiter) == 2
+
+
+def test_provenance_tells_of_a_writer_who_was_trusted_less() -> None:
+    for authority, told in ((3, ""), (2, ", inner trust"), (1, ", familiar trust")):
+        given = item_of(replace(memory(), authority=authority), "tasks", 1.0, {})
+        assert provenance(given).startswith(f"semantic, agent, candidate{told}, 20")
+    confirmed = replace(memory(), authority=1, trust_state=TrustState.CONFIRMED)
+    assert "trust" not in provenance(item_of(confirmed, "tasks", 1.0, {}))
