@@ -21,7 +21,8 @@ def test_no_answer_has_a_word_that_its_caller_must_not_see(
     log: logging.Handler, world: World, storage: str, record_property: Callable[[str, object], None]
 ) -> None:
     """One test, so that the matrix runs once, however many processes the tests have."""
-    report = Matrix(world).run()
+    # three tenants are many callers: each names half as many records
+    report = Matrix(world, each=2 if len(world.tenants) == 1 else 1).run()
     told = _told(report, world, storage)
     record_property("leak matrix", told)
     print(told)  # noqa: T201 - the figures, with -s
