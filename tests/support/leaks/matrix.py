@@ -100,7 +100,7 @@ class Matrix:
         for turn, record in enumerate(self.targets(voice)):
             self.report.probed[record.id] += 1
             yield from by_id(self.world, record)
-            if turn % self._each == 0:
+            if turn % 2 == 0:
                 yield from by_words(self.world, record, turn + self.report.probed[record.id])
 
     def targets(self, voice: Voice) -> list[Record]:
