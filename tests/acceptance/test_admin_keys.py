@@ -154,7 +154,7 @@ def bounded(tenant: Tenant) -> Caller:
     )
 
 
-@pytest.mark.parametrize(("more", "code"), MORE, ids=str)
+@pytest.mark.parametrize(("more", "code"), MORE, ids=lambda value: value if isinstance(value, str) else "-".join(value))
 def test_a_key_cannot_give_more_than_it_has(tenant: Tenant, bounded: Caller, more: Json, code: str) -> None:
     refused(create(bounded, **more), 403, code)
     assert tenant.count("api_keys") == 1
