@@ -5,7 +5,7 @@ import functools
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,9 @@ from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys, NewKey
 from memplane.application.ports import Storage
+from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
+from memplane.application.records import Rate
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
@@ -68,6 +70,7 @@ class Application:
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
+        self.rates = RateLimits(self.storage, _rate(settings))
         self.key_uses = KeyUses(self.storage, now)
         self.keys = Keys(self.storage, self.policies, self.key_uses, now)
         self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)
@@ -154,6 +157,10 @@ def _tokens(settings: Settings, verifier: TokenVerifier, policies: PolicyFiles, 
     return Tokens(verifier, rules, policies, storage)
 
 
+def _rate(settings: Settings) -> Rate | None:
+    return Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
+
+
 @functools.cache
 def _encoder() -> WordLlama:
     """The embedding model, read once for the whole process; it keeps no state between calls."""
@@ -190,7 +197,7 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
     if url.startswith(SQLITE):
         from memplane.adapters.sqlite.storage import SqliteStorage  # noqa: PLC0415 - loaded when it is chosen
 
-        return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions)
+        return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions, wait=settings.pool_wait)
     from memplane.adapters.postgres.storage import PostgresStorage  # noqa: PLC0415 - loaded when it is chosen
 
     return PostgresStorage(
@@ -205,7 +212,7 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
 class Prepared:
     """A database that is ready for the application, and how to let go of it."""
 
-    url: str
+    url: str = field(repr=False)
     stop: Callable[[], None]
 
 

@@ -114,6 +114,17 @@ class Settings(OidcSettings):
     pool_wait: float = Field(default=5.0, gt=0, description="seconds a request waits for a connection before 503")
     statement_timeout_ms: int = Field(default=10_000, ge=100, description="the longest statement")
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="the largest request body")
+    rate_per_second: float = Field(
+        default=100.0,
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="tokens that each key gets a second; 0: no limit",
+    )
+    rate_burst: int = Field(default=500, ge=1, le=1_000_000, description="tokens that each key may take at once")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="DEBUG, INFO, WARNING or ERROR"
+    )
+    log_format: Literal["console", "json"] = Field(
+        default="console", description="lines for people, or JSON for programs"
     )

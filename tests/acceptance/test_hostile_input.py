@@ -64,6 +64,9 @@ BODIES: dict[str, bytes | str] = {
 }
 
 
+DEEP_BODIES = {"lists without end", "objects without end", "lists in attributes"}
+
+
 @pytest.mark.parametrize("path", [QUERY, TURNS, MEMORIES, "/v1/turns:batch"])
 @pytest.mark.parametrize("name", BODIES)
 def test_a_broken_body_is_refused(supervisor: Caller, path: str, name: str) -> None:
@@ -71,7 +74,7 @@ def test_a_broken_body_is_refused(supervisor: Caller, path: str, name: str) -> N
         assert problem_of(send_raw(supervisor, path, ""))["code"] == "invalid_request"
         return
     problem = problem_of(send_raw(supervisor, path, BODIES[name]))
-    assert problem["code"] == "invalid_request"
+    assert problem["code"] == ("limit_exceeded" if name in DEEP_BODIES else "invalid_request")
     assert len(json.dumps(problem)) < 20_000
 
 
@@ -241,7 +244,15 @@ class TestSizes:
     ],
 )
 def test_what_there_is_not_is_a_problem_too(nobody: Caller, method: str, path: str, status: int, code: str) -> None:
-    refused(nobody.send(method, path), status, code)
+    response = nobody.send(method, path)
+    refused(response, status, code)
+    assert ("Allow" in response.headers) == (status == 405)
+
+
+def test_a_method_that_there_is_not_is_answered_with_all_that_there_are(nobody: Caller) -> None:
+    record = f"{MEMORIES}/01890000-0000-7000-8000-000000000000"
+    assert nobody.send("PUT", record).headers["Allow"] == "DELETE, GET, PATCH"
+    assert nobody.send("PUT", MEMORIES).headers["Allow"] == "GET, POST"
 
 
 def test_an_id_that_is_none_is_refused(supervisor: Caller) -> None:

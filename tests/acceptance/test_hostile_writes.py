@@ -35,7 +35,7 @@ class TestAuthority:
     @pytest.mark.parametrize(
         "change",
         [
-            {"expires_at": "2020-01-01T00:00:00Z"}, {"valid_until": "2020-01-01T00:00:00Z"}, {"category": "goals"},
+            {"expires_at": "2099-01-01T00:00:00Z"}, {"valid_until": "2020-01-01T00:00:00Z"}, {"category": "goals"},
             {"attributes": {"a": 1}}, {"confidence": 0.1}, {"title": "Wrong"}, {"tags": ["wrong"]},
         ],
         ids=lambda change: next(iter(change)),

@@ -321,8 +321,8 @@ def test_an_acknowledged_external_id_is_readable_after_a_deletion(planner: Calle
     assert response.status_code == 409 or planner.found("hall") == [response.json()["id"]]
 
 
-def test_an_expired_memory_can_be_told_anew(planner: Caller) -> None:
-    planner.remember("The hall is booked.", expires_at="2020-01-01T00:00:00Z")
+def test_an_expired_memory_can_be_told_anew(tenant: Tenant, planner: Caller) -> None:
+    tenant.expire(planner.remember("The hall is booked."))
     response = planner.post("/v1/memories", body("The hall is booked."))
     assert response.status_code in (200, 201)
     assert planner.found("hall") == [response.json()["id"]]

@@ -71,14 +71,25 @@ class TestTrust:
 class TestTime:
     """Expiry and deletion."""
 
-    def test_an_expired_memory_is_gone_at_once(self, planner: Caller) -> None:
+    def test_an_expired_memory_is_gone_at_once(self, tenant: Tenant, planner: Caller) -> None:
         lasting = planner.remember("The hall is booked until noon.", expires_at=FUTURE)
-        expired = planner.remember("The hall is booked until dawn.", expires_at=PAST)
+        expired = planner.remember("The hall is booked until dawn.", expires_at=FUTURE)
+        assert set(planner.found("hall")) == {lasting, expired}
+        tenant.expire(expired)
         assert planner.found("hall") == planner.found() == [lasting]
         assert [m["id"] for m in planner.get("/v1/memories").json()["items"]] == [lasting]
         refused(planner.get(f"/v1/memories/{expired}"), 404, "not_found")
-        planner.patch(f"/v1/memories/{lasting}", {"expires_at": PAST})
+        tenant.expire(lasting)
         assert planner.found("hall") == []
+
+    def test_an_end_in_the_past_is_refused(self, planner: Caller) -> None:
+        memory = {"user_id": "ana", "category": "tasks", "content": "The hall is booked."}
+        problem = refused(planner.post("/v1/memories", memory | {"expires_at": PAST}), 422, "invalid_request")
+        assert problem["field"] == "expires_at"
+        assert "in the past" in problem["detail"]
+        kept = planner.remember("The hall is booked.", expires_at=FUTURE)
+        refused(planner.patch(f"/v1/memories/{kept}", {"expires_at": PAST}), 422, "invalid_request")
+        assert planner.patch(f"/v1/memories/{kept}", {"expires_at": None}).status_code == 200
 
     def test_a_deleted_memory_is_out_of_every_read(self, tenant: Tenant, planner: Caller) -> None:
         kept, gone = planner.remember("The hall is booked."), planner.remember("The hall is painted.")
@@ -156,11 +167,12 @@ class TestRelated:
             "category": {"category": "profile"},
             "visibility": {"visibility": "private"},
             "min_trust": {"min_trust": "full"},
-            "expired": {"expires_at": PAST},
             "filter": {"importance": 3},
             "user": {"user_id": "ben"},
         }.get(hidden, {})
         cake = writer.remember(text, **fields)
+        if hidden == "expired":
+            tenant.expire(cake)
         if hidden == "deleted":
             writer.delete(f"/v1/memories/{cake}")
         if hidden == "disputed":

@@ -9,11 +9,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
+from memplane.application.keys import NewKey
 from memplane.bootstrap import Application
 from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.principal import KeyScope
 from memplane.entrypoints.http.app import create_app
-from memplane.entrypoints.http.dependencies import principal
 from memplane.settings import Settings
 from support.access_matrix import ACCESS, Access
 
@@ -25,7 +25,7 @@ OPEN = [access for access in ACCESS if access.scope is None]
 @pytest.fixture(scope="module")
 def app() -> Iterator[FastAPI]:
     """The application, not opened: whatever needs the database fails."""
-    wired = Application(Settings(), UNREACHABLE)
+    wired = Application(Settings(rate_per_second=0), UNREACHABLE)
     yield create_app(wired, max_body_bytes=100_000)
     wired.embedder.close()
 
@@ -40,12 +40,13 @@ def declared(app: FastAPI) -> list[tuple[str, str]]:
     )
 
 
-def send(app: FastAPI, access: Access) -> httpx2.Response:
+def send(app: FastAPI, access: Access, credential: str | None = None) -> httpx2.Response:
     """Send a request that is right but for its key."""
+    headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
 
     async def sent() -> httpx2.Response:
         transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
             return await client.request(access.method, access.url(str(uuid4())), **access.request("tasks"))
 
     return asyncio.run(sent())
@@ -73,15 +74,10 @@ def test_a_missing_key_is_refused(app: FastAPI, access: Access) -> None:
 @pytest.mark.parametrize("access", GUARDED, ids=str)
 def test_a_key_without_the_scope_is_refused(app: FastAPI, access: Access) -> None:
     """The refusal comes before anything else is looked at: nothing here could reach a database."""
-    others = frozenset(KeyScope) - {access.scope}
-    caller = Principal(
-        tenant="t", agent="supervisor", trust=Trust.FULL, scopes=others, key_id="k", act_for=frozenset("*")
-    )
-    app.dependency_overrides[principal] = lambda: caller
-    try:
-        response = send(app, access)
-    finally:
-        app.dependency_overrides.clear()
+    wired: Application = app.state.memplane
+    others = tuple(scope for scope in KeyScope if scope != access.scope)
+    new = NewKey("supervisor", Trust.FULL, scopes=others, act_for=("*",))
+    response = send(app, access, wired.keys.local("t", new))
     assert (response.status_code, response.json()["code"]) == (403, "scope_forbidden")
     assert response.json()["scope"] == access.scope
 

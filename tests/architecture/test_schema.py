@@ -3,6 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
+from memplane.adapters.postgres.rates import PASSING
 from memplane.adapters.sql.tables import metadata
 
 NOT_BY_TENANT = {
@@ -38,9 +39,10 @@ def faults(table: sa.Table) -> list[str]:
 
 def test_the_schema_has_the_tables_that_it_should() -> None:
     assert set(metadata.tables) == TABLES
+    assert set(PASSING.tables) == {"rate_limits"}
 
 
-@pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*metadata.sorted_tables, *PASSING.sorted_tables], ids=lambda table: table.name)
 def test_every_key_begins_with_the_tenant(table: sa.Table) -> None:
     assert not table.c.tenant_id.nullable
     assert faults(table) == []

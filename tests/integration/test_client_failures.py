@@ -51,6 +51,22 @@ def test_a_busy_server_is_asked_again(waits: list[float]) -> None:
     assert 0 < waits[1] < 1
 
 
+def test_a_server_that_has_had_enough_of_the_key_is_asked_again_when_it_says(waits: list[float]) -> None:
+    answers = Answers(
+        problem(429, "rate_limited", Retry_After="3"), problem(429, "rate_limited", Retry_After="1"), ok()
+    )
+    assert answers.ask(lambda m: m.query("x")).policy == "sha256:0"
+    assert (len(answers.requests), waits) == (3, [3.0, 1.0])
+
+
+def test_one_that_wants_more_patience_than_there_is_is_told_at_once(waits: list[float]) -> None:
+    answers = Answers(problem(429, "rate_limited", Retry_After="11"))
+    with pytest.raises(RateLimited) as refused:
+        answers.ask(lambda m: m.query("x"))
+    assert (refused.value.code, refused.value.retry_after) == ("rate_limited", 11)
+    assert (len(answers.requests), waits) == (1, [])
+
+
 def test_a_lost_connection_is_tried_again(waits: list[float]) -> None:
     answers = Answers(httpx2.ConnectError("refused"), httpx2.RemoteProtocolError("hung up"), ok())
     answers.ask(lambda m: m.query("x"))
@@ -101,7 +117,7 @@ TURN_FIELDS: fields.TurnFields = {"user_id": "u", "thread_id": "t", "role": "use
 def test_only_what_is_safe_to_repeat_is_repeated(
     call: Callable[[Memplane], Awaitable[object]], answer: object, again: bool
 ) -> None:
-    for failure in (problem(503), httpx2.ReadError("lost")):
+    for failure in (problem(503), problem(429, "rate_limited"), httpx2.ReadError("lost")):
         answers = Answers(failure, ok(answer))
         if again:
             answers.ask(call)

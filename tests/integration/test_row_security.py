@@ -7,11 +7,12 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from memplane.adapters.postgres.rates import PASSING
 from memplane.adapters.sql.tables import APPEND_ONLY, metadata
 from support.cluster import Cluster, Database, Databases
 from support.filling import insert
 
-TABLES = metadata.sorted_tables
+TABLES = [*metadata.sorted_tables, *PASSING.sorted_tables]
 TENANTS = ("a", "b")
 ROWS = 2  # of each tenant in each table
 OWNED = {
@@ -259,7 +260,7 @@ def test_every_table_that_knows_users_is_bound_to_them() -> None:
     } | {"history"}  # which outlives its memory
     assert (set(OWNED), set(BELONGING)) == (owned, belonging)
     assert {table.name for table in TABLES} - owned - belonging == {
-        "tenants", "api_keys", "idempotency_keys", "metadata", "alembic_version"
+        "tenants", "api_keys", "idempotency_keys", "metadata", "alembic_version", "rate_limits"
     } - set(UNTENANTED)  # fmt: skip
 
 
@@ -308,7 +309,7 @@ def test_every_table_forces_row_security_on_everybody(database: Database) -> Non
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')",
     )
     flags = {name: (enabled, forced) for name, enabled, forced in secured if name not in UNTENANTED}
-    assert flags == dict.fromkeys(metadata.tables, (True, True))
+    assert flags == dict.fromkeys([table.name for table in TABLES], (True, True))
 
 
 def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database) -> None:
@@ -318,7 +319,7 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     )
     tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
-    expected = {(name, "tenant_isolation", "ALL", tenant) for name in metadata.tables}
+    expected = {(name, "tenant_isolation", "ALL", tenant) for name in (table.name for table in TABLES)}
     wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
     assert wider == expected | {("api_keys", "key_lookup", "SELECT", key)}
     narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
@@ -341,7 +342,7 @@ def test_the_application_s_rights_are_the_least_that_it_needs(database: Database
     ):
         rights.setdefault(name, set()).add(right)
     grow, change = {"SELECT", "INSERT"}, {"SELECT", "INSERT", "UPDATE", "DELETE"}
-    expected = {name: grow if name in APPEND_ONLY else change for name in metadata.tables}
+    expected = {name: grow if name in APPEND_ONLY else change for name in (table.name for table in TABLES)}
     assert rights == expected | {name: {"SELECT"} for name in UNTENANTED}
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -181,8 +181,9 @@ class TestWrites:
         assert app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"importance": 5})).outcome == "updated"
 
     def test_a_duplicate_of_an_expired_memory_keeps_its_history(self, app: RunningApplication) -> None:
-        gone = replace(NEW, expires_at=now() - timedelta(seconds=1))
-        first = app.run(app.wired.remember.create(SUPERVISOR, gone)).memory
+        first = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
+        expire = "UPDATE memories SET expires_at = now() WHERE id = %(id)s"
+        app.database.rows(TENANT, expire, {"id": first.id})
         again = app.run(app.wired.remember.create(SUPERVISOR, NEW))
         assert again.outcome == "created"
         assert again.memory.id != first.id

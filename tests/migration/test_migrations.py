@@ -12,6 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from memplane.adapters.postgres.provision import check_schema, migrate
+from memplane.adapters.postgres.rates import PASSING
 from memplane.adapters.sql import migrations
 from memplane.adapters.sql.tables import metadata
 from memplane.domain.errors import SchemaMismatch, StorageUnavailable
@@ -19,8 +20,9 @@ from support.cluster import Cluster, Database, Databases
 
 # All that tells one schema from another, as PostgreSQL itself writes it down.
 CATALOGUE = """
-SELECT c.relname::text, 'column', a.attname::text, format_type(a.atttypid, a.atttypmod) || ' '
-       || CASE WHEN a.attnotnull THEN 'not null' ELSE 'null' END || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
+SELECT c.relname::text, 'column', a.attname::text, c.relpersistence::text || ' '
+       || format_type(a.atttypid, a.atttypmod) || ' ' || CASE WHEN a.attnotnull THEN 'not null' ELSE 'null' END || ' '
+       || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
  WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
@@ -62,7 +64,7 @@ def differences(database: Database) -> list[object]:
     """What autogenerate would put into a new revision."""
     with connected(database) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        return list(compare_metadata(context, metadata))
+        return list(compare_metadata(context, [metadata, PASSING]))
 
 
 def test_up_down_and_up_again(empty: Database, cluster: Cluster) -> None:
@@ -122,6 +124,7 @@ def test_the_models_need_no_new_revision(database: Database) -> None:
         "ALTER TABLE memories ALTER COLUMN version SET DEFAULT 2",
         "DROP INDEX ix_memories_user",
         "DROP TABLE tombstones",
+        "ALTER TABLE rate_limits DROP COLUMN granted",
     ],
 )
 def test_a_schema_that_differs_would_need_one(database: Database, change: str) -> None:
@@ -133,6 +136,7 @@ def test_a_schema_that_differs_would_need_one(database: Database, change: str) -
 def test_the_migrated_schema_is_what_the_models_would_make(database: Database, empty: Database) -> None:
     with connected(empty) as connection:
         metadata.create_all(connection)
+        PASSING.create_all(connection)
         connection.commit()
     assert catalogue(database) ^ catalogue(empty) == set()
 

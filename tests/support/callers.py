@@ -134,6 +134,11 @@ class Tenant:
                 connection.execute("SELECT set_config('memplane.tenant', %s, true)", (self.name,))
             return connection.execute(statement).fetchall()
 
+    def expire(self, memory_id: str) -> None:
+        """Let a memory's time run out."""
+        past = "2020-01-01T00:00:00+00:00"
+        self.rows("UPDATE memories SET expires_at = %(past)s WHERE id = %(id)s", past=past, id=memory_id)
+
     def relate(self, from_id: str, to_id: str, strength: float = 0.9) -> None:
         """Link two memories."""
         self.rows(
@@ -169,6 +174,7 @@ def refused(response: httpx2.Response, status: int, code: str) -> Json:
     assert response.headers["content-type"] == "application/problem+json"
     body: Json = response.json()
     assert {"type", "title", "status", "detail", "code"} <= body.keys()
+    assert body.pop("request_id", None) in {response.headers["X-Request-Id"], None}  # not in an answer that is replayed
     assert (body["status"], body["code"]) == (status, code)
     assert "items" not in body
     return body

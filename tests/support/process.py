@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "memplane.entrypoints.cli")
 PATIENCE = 60.0
 """Seconds after which something that never happens has failed."""
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without the operator's own settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
 
 
 class ServeProcess:
@@ -25,7 +30,14 @@ class ServeProcess:
         seconds: how long it took to be ready.
     """
 
-    def __init__(self, folder: Path, *options: str, command: Sequence[str] = COMMAND, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        command: Sequence[str] = COMMAND,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self._log = folder.with_name(f"{folder.name}.log")
         begun = time.monotonic()
@@ -33,7 +45,7 @@ class ServeProcess:
             self._process = subprocess.Popen(
                 [*command, "serve", "--data", str(folder), "--port", "0", *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=cwd or folder.parent,
-                env={name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")},
+                env=clean_environment() | {"MEMPLANE_RATE_PER_SECOND": "0"} | (environment or {}),
             )  # fmt: skip
         try:
             self.url = self._told()
@@ -58,9 +70,31 @@ class ServeProcess:
 
     def stop(self) -> int:
         """End the server as an operator does, and get its exit code."""
+        self.tell_to_stop()
+        return self.wait()
+
+    def tell_to_stop(self) -> None:
+        """Send what an operator's tools send, and wait for nothing."""
         self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Wait until the server has ended, and get its exit code."""
         self._process.wait(PATIENCE)
         return self._close()
+
+    def runs(self) -> bool:
+        """Whether the server has not ended."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What it has written to standard error."""
+        return self._log.read_text()
 
     def _close(self) -> int:
         code = self._process.wait(PATIENCE)

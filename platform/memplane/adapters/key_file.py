@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memplane.domain.errors import SettingsError
@@ -16,8 +16,8 @@ NAME = "keys.json"
 class KeyFile:
     """Credentials by agent, and the administrator's; readable by the owner alone."""
 
-    admin: str
-    agents: Mapping[str, str]
+    admin: str = field(repr=False)
+    agents: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def read(cls, folder: Path) -> "KeyFile | None":

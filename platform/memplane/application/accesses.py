@@ -25,7 +25,7 @@ class AccessLog:
         self._storage = storage
         self._clock = clock
         self._waiting: list[Access] = []
-        self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush)
+        self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush, finish=True)
 
     def note(self, access: Access) -> None:
         """Remember an access; past ten thousand unwritten ones the oldest are dropped."""

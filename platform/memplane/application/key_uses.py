@@ -25,7 +25,7 @@ class KeyUses:
         self._storage = storage
         self._clock = clock
         self._waiting: dict[str, dict[str, datetime]] = {}
-        self._periodic = Periodic("writing when keys were used", FLUSH_SECONDS, self.flush)
+        self._periodic = Periodic("writing when keys were used", FLUSH_SECONDS, self.flush, finish=True)
 
     def note(self, key: StoredKey) -> None:
         """Remember that a key was used now, unless that was stored less than a minute ago.

@@ -9,9 +9,12 @@ from uuid import UUID
 from memplane.application.records import (
     Access,
     Candidates,
+    Draw,
+    Drawn,
     Entity,
     EntityQuery,
     Query,
+    Rate,
     StoredKey,
     Vector,
 )
@@ -162,6 +165,18 @@ class Storage(Protocol):
 
         Raises:
             StorageUnavailable: it does not.
+        """
+        ...
+
+
+class Buckets(Protocol):
+    """Buckets of tokens, one for each key."""
+
+    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+        """Refill a bucket for the time that went by, and take from it what is wanted, or what is needed, or nothing.
+
+        Raises:
+            StorageUnavailable: it cannot be reached.
         """
         ...
 

@@ -1,7 +1,7 @@
 """What the use cases hand to storage, and what it hands back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -243,7 +243,7 @@ class StoredKey:
 
     tenant: str
     key_id: str
-    secret_hash: bytes
+    secret_hash: bytes = field(repr=False)
     agent: str | None
     act_for: tuple[str, ...]
     users: tuple[str, ...] | None
@@ -258,3 +258,39 @@ class StoredKey:
     def valid(self, now: datetime) -> bool:
         """Whether it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often each key may ask.
+
+    Attributes:
+        per_second: tokens that a bucket gets back in a second.
+        burst: tokens of a full bucket.
+    """
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Tokens that a process asks for, in the name of a key.
+
+    Attributes:
+        needed: fewer do not help.
+        wanted: how many it would like.
+    """
+
+    tenant: str
+    key_id: str
+    needed: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Tokens that were given, and how many are left in the bucket."""
+
+    granted: int
+    left: float

@@ -228,6 +228,7 @@ def prepare(
     visibility = policy.write_visibility(principal.trust, new.visibility)
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
+    _lies_ahead(new.expires_at, now)
     rules = policy.category(new.category).pii
     text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
     return Memory(
@@ -262,10 +263,20 @@ def prepare(
     )
 
 
+def _lies_ahead(expires_at: object, now: datetime) -> None:
+    """Refuse a memory that nobody would ever read."""
+    if isinstance(expires_at, datetime) and expires_at <= now:
+        raise Invalid(
+            f"expires_at: {expires_at.isoformat()} is in the past; to take a memory out, delete it", field="expires_at"
+        )
+
+
 def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now: datetime) -> Memory:
     words = {name: value for name, value in changes.items() if name in TEXT_FIELDS}
     record = {name: value for name, value in changes.items() if name in RECORD_FIELDS}
     text, moved = before.text, "category" in record
+    if changed_end := changes.get("expires_at"):
+        _lies_ahead(changed_end, now)
     rules = policy.category(str(record.get("category", before.category))).pii
     if "attributes" in record or moved:
         attributes = checked(record.get("attributes", before.attributes) or {})  # type: ignore[arg-type]  # it checks every form

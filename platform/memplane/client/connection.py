@@ -138,8 +138,8 @@ def _checked_url(url: str) -> httpx2.URL:
 
 
 def _worth_repeating(call: Call, failure: Unavailable) -> bool:
-    """A server that is busy or away may answer the next time; one that is slow is not helped by a second question."""
-    return call.repeatable and (failure.status == 503 or failure.code == "unreachable")
+    """A server that is busy or away, or asked too often, may answer later; a slow one is not helped by asking again."""
+    return call.repeatable and (failure.status in {429, 503} or failure.code == "unreachable")
 
 
 def _wait(tried: int, asked: float | None) -> float:

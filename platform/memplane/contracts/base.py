@@ -1,9 +1,10 @@
 """What every message has in common."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 MAX_FIELDS = 100
 
@@ -32,7 +33,17 @@ def _in_range(value: datetime) -> datetime:
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-Time = Annotated[datetime, AfterValidator(_in_range)]
+_CALENDAR = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _of_calendar(value: object) -> object:
+    """Refuse what would be read as seconds or milliseconds since 1970: which of the two, only its size would tell."""
+    if isinstance(value, date) or (isinstance(value, str) and _CALENDAR.match(value)):
+        return value
+    raise ValueError("a time is written as RFC 3339 has it, such as 2025-07-01T09:30:00Z")
+
+
+Time = Annotated[datetime, BeforeValidator(_of_calendar), AfterValidator(_in_range)]
 """RFC 3339; a time without a zone is UTC."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]

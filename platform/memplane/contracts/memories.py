@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field, JsonValue
+from pydantic.json_schema import SkipJsonSchema
 
 from memplane.contracts.base import Category, Importance, Message, Name, Request, Text, Time
 from memplane.domain.delta import ChangeEvent
@@ -69,8 +70,8 @@ class NewMemoryRequest(Request):
 class MemoryChange(Request):
     """Fields of a memory to change; a field that is not named stays."""
 
-    content: Text | None = None
-    category: Category | None = None
+    content: Text | SkipJsonSchema[None] = None
+    category: Category | SkipJsonSchema[None] = None
     title: Text | None = None
     narrative: Text | None = None
     facts: Texts | None = None
@@ -78,9 +79,9 @@ class MemoryChange(Request):
     tags: Labels | None = None
     related_files: Texts | None = None
     lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
-    importance: Importance | None = None
-    pinned: bool | None = None
-    confidence: Unit | None = None
+    importance: Importance | SkipJsonSchema[None] = None
+    pinned: bool | SkipJsonSchema[None] = None
+    confidence: Unit | SkipJsonSchema[None] = None
     event_time: Time | None = None
     valid_from: Time | None = None
     valid_until: Time | None = None

@@ -15,6 +15,7 @@ class Capability(StrEnum):
     SEVERAL_MACHINES = "several_machines"
     SIMULTANEOUS_WRITES = "simultaneous_writes"
     ONLINE_SCHEMA = "online_schema"
+    SHARED_RATES = "shared_rates"
     IN_PROCESS = "in_process"
     BACKUP_COMMAND = "backup_command"
 
@@ -50,6 +51,9 @@ MEANINGS = {
     ),
     Capability.ONLINE_SCHEMA: Meaning(
         "`memplane migrate` while servers run", "stop the server first; it migrates when it starts"
+    ),
+    Capability.SHARED_RATES: Meaning(
+        "a key's rate holds over all servers together", "each process counts for itself, from its start"
     ),
     Capability.IN_PROCESS: Meaning("`memplane.open`: no server at all", "SQLite, or `memplane serve`"),
     Capability.BACKUP_COMMAND: Meaning(
@@ -99,6 +103,7 @@ POSTGRES = Capabilities(
             Capability.SEVERAL_MACHINES,
             Capability.SIMULTANEOUS_WRITES,
             Capability.ONLINE_SCHEMA,
+            Capability.SHARED_RATES,
         }
     ),
 )

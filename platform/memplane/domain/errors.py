@@ -159,6 +159,12 @@ class SettingsError(MemplaneError):
     code = "settings_invalid"
 
 
+class RateLimited(MemplaneError):
+    """The key asks too often; ``retry_after`` says after how many seconds it may again."""
+
+    code = "rate_limited"
+
+
 class StorageError(MemplaneError):
     """The database refused or failed."""
 

@@ -1,10 +1,11 @@
 """PostgreSQL as the storage: pools, transactions with their tenant, retries, and the refusal of unsafe roles."""
 
 import asyncio
+import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -19,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
+from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.sql.rows import key_of
@@ -26,7 +28,7 @@ from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.unit_of_work import Ways, lock_names
 from memplane.application.ports import Reader
-from memplane.application.records import Candidates, Query, StoredKey
+from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
@@ -70,6 +72,7 @@ class PostgresStorage:
             connect_args={"options": options},
         )
         sa.event.listen(self._engine.sync_engine, "connect", _connected)
+        sa.event.listen(self._engine.sync_engine, "checkout", _still_there)
 
     async def open(self) -> None:
         """Connect.
@@ -114,8 +117,12 @@ class PostgresStorage:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
         try:
-            async with self._readers.connection() as connection:
-                yield connection
+            connection = await self._taken()
+            try:
+                async with connection:
+                    yield connection
+            finally:
+                await self._readers.putconn(connection)
         except PoolTimeout as error:
             raise StorageUnavailable("all database connections are busy; try again shortly") from error
         except psycopg.errors.QueryCanceled as error:
@@ -124,6 +131,18 @@ class PostgresStorage:
             raise StorageUnavailable("the database does not answer; try again shortly") from error
         except psycopg.Error as error:
             raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
+
+    async def _taken(self) -> AsyncConnection[DictRow]:
+        """A connection of the pool that the server has not ended, as all are when it was started again.
+
+        The pool's own check waits for seconds between one that was ended and the next.
+        """
+        while True:
+            connection = await self._readers.getconn()
+            if not _ended(connection):
+                return connection
+            await connection.close()
+            await self._readers.putconn(connection)
 
     @asynccontextmanager
     async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
@@ -170,6 +189,22 @@ class PostgresStorage:
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
             cursor = await connection.execute("SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
             return await cursor.fetchone() is not None
+
+    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+        """Take tokens of a key's bucket, which all servers share."""
+        values = {
+            "tenant": draw.tenant,
+            "key": draw.key_id,
+            "needed": draw.needed,
+            "wanted": draw.wanted,
+            "rate": rate.per_second,
+            "burst": rate.burst,
+        }
+        async with self._connection() as connection:  # one statement outside a transaction: it may write
+            row = await (await connection.execute(SQL(DRAW), values)).fetchone()
+        if row is None:
+            raise StorageError("the bucket gave no answer")
+        return Drawn(row["granted"], row["left"])
 
     async def ready(self) -> None:
         """Return when the database answers."""
@@ -231,6 +266,25 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
     # one look: all statements of a read see the same moment
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     await connection.set_read_only(True)
+
+
+def _ended(connection: AsyncConnection[Any]) -> bool:
+    """Whether the server has ended an idle connection: to one that it has not it says nothing.
+
+    Looking costs two microseconds; asking the server would cost each request an exchange.
+    """
+    if connection.closed:
+        return True
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _still_there(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry, _proxy: object) -> None:
+    """The same for connections that write, of which the pool makes another one at once."""
+    driver = connection.driver_connection
+    if not isinstance(driver, AsyncConnection) or _ended(driver):
+        raise sa.exc.DisconnectionError
 
 
 def _translated(error: object) -> StorageError:

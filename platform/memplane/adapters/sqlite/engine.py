@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -92,14 +92,15 @@ class Snapshot:
 
 
 class Readers:
-    """A few connections for reading, each with its own thread; whoever comes when all are taken waits.
+    """A few connections for reading, each with its own thread; whoever comes when all are taken waits a while.
 
     A change of threads costs more than most statements, so a reader hands over work and not single statements.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
+    def __init__(self, path: Path, size: int, wait: float) -> None:
         self._path = path
         self._size = size
+        self._wait = wait
         self._free: asyncio.LifoQueue[Snapshot] = asyncio.LifoQueue()
         self._all: list[tuple[sqlite3.Connection, ThreadPoolExecutor]] = []
 
@@ -126,13 +127,27 @@ class Readers:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
-        """A read transaction, which begins with the first work and ends after the last, cancelled or not."""
-        snapshot = await self._free.get()
+        """A read transaction, which begins with the first work and ends after the last, cancelled or not.
+
+        Raises:
+            TimeoutError: no connection came free in time.
+        """
+        snapshot = await within(self._wait, self._free.get())
         try:
             yield snapshot
         finally:
             snapshot.end()
             self._free.put_nowait(snapshot)
+
+
+async def within(seconds: float, waited_for: Awaitable[T]) -> T:
+    """What comes, if it comes in time.
+
+    Raises:
+        TimeoutError: it does not.
+    """
+    async with asyncio.timeout(seconds):
+        return await waited_for
 
 
 def configure(engine: sa.Engine, *, begin: str) -> None:

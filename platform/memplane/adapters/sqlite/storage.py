@@ -17,10 +17,11 @@ from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
+from memplane.adapters.sqlite.rates import LocalBuckets
 from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.ports import Reader
-from memplane.application.records import Candidates, Query, StoredKey
+from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
@@ -42,11 +43,13 @@ class SqliteStorage:
 
     capabilities = SQLITE
 
-    def __init__(self, path: Path, *, dimensions: int, readers: int = 4) -> None:
+    def __init__(self, path: Path, *, dimensions: int, readers: int = 4, wait: float = 5.0) -> None:
         self._path = path
         self._writer = engine.Writer(path)
-        self._readers = engine.Readers(path, readers)
+        self._readers = engine.Readers(path, readers, wait)
         self._turn = asyncio.Lock()
+        self._wait = wait
+        self._buckets = LocalBuckets()
         self._caches = SearchCaches.empty(dimensions)
 
     async def open(self) -> None:
@@ -72,6 +75,8 @@ class SqliteStorage:
         try:
             async with self._readers.snapshot() as snapshot:
                 yield snapshot
+        except TimeoutError as error:
+            raise StorageUnavailable("all connections to the file are busy; try again shortly") from error
         except sqlite3.Error as error:
             raise _translated(error) from error
 
@@ -87,7 +92,7 @@ class SqliteStorage:
         del users
         _refuse_other(reach.tenant)
         try:
-            async with self._turn, self._writer.begin() as connection:
+            async with self._alone(), self._writer.begin() as connection:
                 session = SqliteSession(connection, self._writer, reach.tenant)
                 done = await work(
                     SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone, _memories, row_locks=False))
@@ -96,6 +101,17 @@ class SqliteStorage:
                 return done
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             raise _translated(error) from error
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        try:
+            await engine.within(self._wait, self._turn.acquire())
+        except TimeoutError as error:
+            raise StorageUnavailable("too many others write to the file; try again shortly") from error
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     async def _candidates(self, _session: Session, scope: Scope, query: Query) -> Candidates:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
@@ -116,6 +132,10 @@ class SqliteStorage:
         statement = Statement(_TENANT, {"tenant": tenant})
         async with self._reading() as snapshot:
             return bool(await snapshot.run(lambda connection: fetched(connection, statement)))
+
+    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+        """Take tokens of a key's bucket, which this process keeps."""
+        return self._buckets.draw(draw, rate)
 
     async def ready(self) -> None:
         """Return when the file answers."""

@@ -25,6 +25,7 @@ from memplane.domain.errors import MemplaneError, SettingsError
 from memplane.entrypoints.cli.database import has_database
 from memplane.entrypoints.cli.file_examination import file_checks
 from memplane.entrypoints.cli.findings import Doubtful, Finding, Skipped, Status
+from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
 
 ANSWER_SECONDS = 5
@@ -153,9 +154,9 @@ def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
     except Doubtful as reason:
         return Finding(check, Status.WARNING, str(reason), advice)
     except MemplaneError as error:
-        return Finding(check, Status.PROBLEM, " ".join(error.detail.split()), advice)
+        return Finding(check, Status.PROBLEM, without_secrets(" ".join(error.detail.split())), advice)
     except (OSError, ImportError, sqlite3.Error, psycopg.Error, sa.exc.SQLAlchemyError) as error:
-        return Finding(check, Status.PROBLEM, " ".join(str(error).split()), advice)
+        return Finding(check, Status.PROBLEM, without_secrets(" ".join(str(error).split())), advice)
 
 
 def _embedding() -> str:

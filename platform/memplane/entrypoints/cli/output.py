@@ -17,6 +17,7 @@ from memplane.client import Invalid as InvalidCall
 from memplane.client import MemplaneClientError, Unavailable
 from memplane.domain.errors import EmbeddedPostgresError, MemplaneError, SettingsError, StorageUnavailable
 from memplane.domain.fencing import visible
+from memplane.entrypoints.redaction import without_secrets
 
 PLAIN_WIDTH = 160  # columns of a table that goes to a file or another program
 
@@ -117,7 +118,8 @@ def report(error: Exception, code: ExitCode | None = None) -> ExitCode:
     Returns:
         The exit code.
     """
-    name, detail, extra = _parts(error)
+    name, told, extra = _parts(error)
+    detail = without_secrets(told)
     hint = _hint(error, name)
     Console(stderr=True, soft_wrap=True, highlight=False).print(
         Text.assemble(
@@ -133,7 +135,7 @@ def report(error: Exception, code: ExitCode | None = None) -> ExitCode:
 def report_unexpected(error: Exception, *, trace: bool) -> ExitCode:
     """Tell an error that nobody expected; where it was raised only if asked for."""
     if trace:
-        typer.echo("".join(traceback.format_exception(error)), err=True)
+        typer.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
     detail = f"{type(error).__name__}: {error}"
     return report(MemplaneError(detail if trace else f"{detail} (MEMPLANE_LOG_LEVEL=DEBUG shows where)"))
 

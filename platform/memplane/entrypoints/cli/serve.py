@@ -1,6 +1,5 @@
 """`memplane serve`: the database, the keys and the HTTP server in one command."""
 
-import logging
 from typing import Annotated
 
 import typer
@@ -20,8 +19,9 @@ def serve(
     """Run the server. Its one line on standard output is `ready URL`, once it serves."""
     settings = settings_of(data=data, storage=storage, port=port, host=host)
     from memplane.entrypoints.cli.serving import run_server  # noqa: PLC0415 - the server, which no other command waits for
+    from memplane.entrypoints.logs import configure  # noqa: PLC0415 - as above
 
-    logging.basicConfig(level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    configure(settings.log_level, settings.log_format)
     try:
         code = run_server(settings, as_json=json)
     except (MemplaneError, OSError) as error:

@@ -84,6 +84,7 @@ def _config(settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         "memplane.entrypoints.http.app:from_environment",
         factory=True,
+        log_config=None,  # its loggers write as all do
         log_level=settings.log_level.lower(),
         access_log=False,
         server_header=False,

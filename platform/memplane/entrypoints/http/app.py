@@ -1,5 +1,6 @@
 """The HTTP application."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.http import entities, feedback, health, inspection, keys, problems, repeats, routes
 from memplane.entrypoints.http.body_limit import BodyLimit
+from memplane.entrypoints.logs import configure
 from memplane.settings import Settings
 
 
@@ -52,6 +54,8 @@ def from_environment() -> FastAPI:
         SettingsError: no database is named.
     """
     settings = Settings()
+    if not logging.getLogger().handlers:  # another server than `memplane serve`, that leaves logs to the application
+        configure(settings.log_level, settings.log_format)
     if settings.database_url is None:
         raise SettingsError("MEMPLANE_DATABASE_URL is not set; `memplane serve` starts the embedded database by itself")
     wired = Application(settings, settings.database_url.get_secret_value())

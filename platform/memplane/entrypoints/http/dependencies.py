@@ -21,11 +21,25 @@ async def application(request: Request) -> Application:  # async: a dependency t
 App = Annotated[Application, Depends(application)]
 
 
+async def authenticated(request: Request) -> Principal:
+    """The caller, by its credentials; found out once for each request.
+
+    Raises:
+        Unauthenticated: there are none, or they do not hold.
+    """
+    wired: Application = request.app.state.memplane
+    credentials = await _bearer(request)
+    found = await wired.authenticate(credentials.credentials if credentials else None)
+    request.state.principal = found
+    return found
+
+
 async def principal(
-    app: App, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    request: Request, _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> Principal:
-    """The authenticated caller."""
-    return await app.authenticate(credentials.credentials if credentials else None)
+    """The caller that the guard let in."""
+    found: Principal = request.state.principal
+    return found
 
 
 Caller = Annotated[Principal, Depends(principal)]

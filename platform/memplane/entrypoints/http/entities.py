@@ -9,10 +9,11 @@ from pydantic import BaseModel
 from memplane.application.records import Entity
 from memplane.contracts.entities import AliasRequest, EntityFilters, EntityList, EntityRecord, MergeRequest
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import described
 
-router = APIRouter(prefix="/v1/entities", tags=["entities"])
+router = APIRouter(prefix="/v1/entities", route_class=Guarded, tags=["entities"])
 
 
 @router.get("", responses=described(), summary="Whom and what a user's memories mention")

@@ -13,10 +13,11 @@ from memplane.contracts.memories import CorrectionRequest, PinRequest, RejectReq
 from memplane.domain.principal import Principal
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable, Repeats
 from memplane.entrypoints.http.routes import IfMatch, described, version_of
 
-router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["feedback"])
+router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["feedback"])
 _PROBLEMS: Any = described(404, 409, 412)
 _Verb = Callable[[Verb], Awaitable[Outcome]]
 

@@ -84,7 +84,8 @@ async def open(  # noqa: A001 - a file is opened
         Invalid: the policy has no such agent.
     """
     chosen = policies or Settings().policies
-    settings = Settings(storage="sqlite", database_url=SecretStr(f"{SQLITE}{Path(path)}"), policies=chosen)
+    url = SecretStr(f"{SQLITE}{Path(path)}")
+    settings = Settings(storage="sqlite", database_url=url, policies=chosen, rate_per_second=0)
     prepared = await asyncio.to_thread(prepare, settings)
     wired = await asyncio.to_thread(Application, settings, prepared.url)
     await wired.open()

@@ -9,9 +9,10 @@ from memplane.contracts.inspection import RelatedList, RelatedRecord, Timeline, 
 from memplane.domain.memory import Memory, Turn
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.routes import Limit, described
 
-router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["memories"])
+router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["memories"])
 Side = Annotated[int, Query(ge=0, le=200)]
 
 

@@ -21,10 +21,11 @@ from memplane.contracts.keys import (
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import Limit, described
 
-router = APIRouter(prefix="/v1/admin/keys", tags=["keys"])
+router = APIRouter(prefix="/v1/admin/keys", route_class=Guarded, tags=["keys"])
 KeyId = Annotated[str, Path(pattern="^[0-9A-Za-z-]{1,32}$", description="The key's id.")]
 _Cursor = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="`next` of the page before.")]
 UNSTORED = "no-store"

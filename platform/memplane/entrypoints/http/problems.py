@@ -3,16 +3,19 @@
 import traceback
 from collections.abc import Mapping
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memplane.domain import errors
+from memplane.entrypoints.http.request_log import RequestLog, request_id, route_of
+from memplane.entrypoints.logs import logger_of
 
-logger = structlog.get_logger("memplane.http")
+logger = logger_of("memplane.http")
 
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
@@ -23,6 +26,7 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.NotSupported: (501, "Not supported"),
     errors.Unauthenticated: (401, "Unauthenticated"),
     errors.Invalid: (422, "Invalid request"),
+    errors.RateLimited: (429, "Too many requests"),
     errors.StorageUnavailable: (503, "Unavailable"),
     errors.MemplaneError: (500, "Internal error"),
 }
@@ -38,8 +42,15 @@ def told(error: errors.MemplaneError) -> tuple[int, dict[str, object]]:
 
 def problem(status: int, title: str, code: str, detail: str, extra: Mapping[str, object] | None = None) -> JSONResponse:
     """A problem document as a response."""
-    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **(extra or {})}
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": RETRY_SECONDS}}.get(status)
+    body: dict[str, object] = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
+    body |= extra or {}
+    if (asked := request_id()) is not None:
+        body["request_id"] = asked
+    headers = {
+        401: {"WWW-Authenticate": "Bearer"},
+        429: {"Retry-After": str(body.get("retry_after", RETRY_SECONDS))},
+        503: {"Retry-After": RETRY_SECONDS},
+    }.get(status)
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
@@ -49,6 +60,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(LastResort)
+    app.add_middleware(RequestLog)  # the outermost: it sees every answer
 
 
 async def _memplane_error(request: Request, error: Exception) -> JSONResponse:
@@ -56,7 +68,7 @@ async def _memplane_error(request: Request, error: Exception) -> JSONResponse:
         raise error
     status, title = next(found for kind, found in STATUS.items() if isinstance(error, kind))
     if status == 500:
-        logger.error("request failed", path=request.url.path, code=error.code, detail=error.detail)
+        logger.error("request failed", route=route_of(request.scope), code=error.code, detail=error.detail)
         return problem(status, title, error.code, "the server could not do this; its log says why")
     return problem(status, title, error.code, error.detail, error.extra)
 
@@ -71,12 +83,26 @@ async def _validation_error(_request: Request, error: Exception) -> JSONResponse
     return problem(422, "Invalid request", "invalid_request", told, {"errors": found[:50]})
 
 
-async def _http_error(_request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
-    codes = {400: "invalid_request", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+    if error.status_code == 400:  # the framework's word for a body that its parser gave up
+        return problem(422, "Invalid request", "invalid_request", str(error.detail))
+    codes = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
     code = codes.get(error.status_code, "http_error")
-    return problem(error.status_code, str(error.detail), code, str(error.detail))
+    answer = problem(error.status_code, str(error.detail), code, str(error.detail))
+    if error.status_code == 405:  # the framework names those of one route alone
+        answer.headers["Allow"] = ", ".join(_methods(request))
+    return answer
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods that there are for a path, over all its routes."""
+    path = request.scope["path"]
+    there = iter_route_contexts(request.app.routes)
+    return sorted(
+        {m for context in there if compile_path(context.path or "")[0].match(path) for m in context.methods or ()}
+    )
 
 
 class LastResort:
@@ -106,7 +132,7 @@ class LastResort:
         except Exception as error:  # noqa: BLE001 - the last resort
             where = "".join(traceback.format_tb(error.__traceback__))
             logger.error(  # noqa: TRY400 - exception() would log the message
-                "unexpected error", path=scope["path"], error=type(error).__name__, where=where
+                "unexpected error", route=route_of(scope), error=type(error).__name__, where=where
             )
             if not started:
                 detail = "the server could not do this; its log says why"

@@ -30,11 +30,12 @@ from memplane.domain.memory import MemoryType, TrustState
 from memplane.domain.scope import Filters
 from memplane.entrypoints.http import convert, examples, problems
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 
 
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The failures of a route, for its documentation."""
+def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The failures of a route, for its documentation, and what it answers with 200 when nothing new was made."""
     told = {
         401: "No valid key",
         403: "The key, agent or category does not allow it",
@@ -43,17 +44,28 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         412: "Changed since the version in `If-Match`",
         413: "Body too large",
         422: "Invalid request",
+        429: "Too many requests: try again after `Retry-After`",
         503: "Try again after `Retry-After`",
     }
     content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
-    return {status: {"description": told[status], "content": content} for status in (401, 403, 422, 503, *statuses)}
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"description": told[status], "content": content} for status in (401, 403, 422, 429, 503, *statuses)
+    }
+    return found if there is None else found | {200: {"model": there, "description": "It was there already"}}
 
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", route_class=Guarded)
 
 Cursor = Annotated[UUID | None, Query(description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
-IfMatch = Annotated[str | None, Header(description="The version that the caller holds, as a number or quoted.")]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        max_length=64,
+        pattern=r'^\s*(\*|(W/)?"?[0-9]{1,9}"?)\s*$',
+        description="The version that the caller holds, as a number or quoted.",
+    ),
+]
 
 
 def _json(answer: QueryAnswer) -> Response:
@@ -71,7 +83,9 @@ async def query(
     return _json(convert.answer_of(await app.recall(caller, question), question))
 
 
-@router.post("/turns", status_code=201, responses=described(413), tags=["turns"], summary="Store a turn")
+@router.post(
+    "/turns", status_code=201, responses=described(413, there=TurnOutcome), tags=["turns"], summary="Store a turn"
+)
 async def store_turn(
     request: Annotated[NewTurnRequest, Body(openapi_examples=examples.TURN)],
     app: App,
@@ -86,7 +100,13 @@ async def store_turn(
     return convert.turn_outcome_of(stored)
 
 
-@router.post("/turns:batch", status_code=201, responses=described(413), tags=["turns"], summary="Store many turns")
+@router.post(
+    "/turns:batch",
+    status_code=201,
+    responses=described(413, there=TurnBatchOutcome),
+    tags=["turns"],
+    summary="Store many turns",
+)
 async def store_turns(
     request: TurnBatchRequest, app: App, caller: Caller, response: Response, again: Repeatable
 ) -> TurnBatchOutcome:
@@ -117,7 +137,13 @@ def _batch(stored: Sequence[StoredTurn]) -> TurnBatchOutcome:
     return TurnBatchOutcome(items=[convert.turn_outcome_of(turn) for turn in stored])
 
 
-@router.post("/memories", status_code=201, responses=described(409, 413), tags=["memories"], summary="Store a memory")
+@router.post(
+    "/memories",
+    status_code=201,
+    responses=described(409, 413, there=WriteOutcome),
+    tags=["memories"],
+    summary="Store a memory",
+)
 async def create_memory(
     request: Annotated[NewMemoryRequest, Body(openapi_examples=examples.MEMORY)],
     app: App,
@@ -149,10 +175,10 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     app: App,
     caller: Caller,
     user_id: Name | None = None,
-    category: Annotated[list[Category] | None, Query()] = None,
+    category: Annotated[list[Category] | None, Query(max_length=100)] = None,
     type: MemoryType | None = None,  # noqa: A002 - the wire name
     thread_id: Name | None = None,
-    tag: Annotated[list[Name] | None, Query()] = None,
+    tag: Annotated[list[Name] | None, Query(max_length=50)] = None,
     pinned: bool | None = None,
     trust_state: Standing | None = None,
     agent: Agent = None,

@@ -83,6 +83,7 @@ def running_server(
         ServerFailed: it did not become ready.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
+    environment["MEMPLANE_RATE_PER_SECOND"] = "0"  # one key asks as fast as it can
     environment |= settings or {}
     if policies is not None:
         environment["MEMPLANE_POLICIES"] = str(policies.resolve())

@@ -1,0 +1,70 @@
+"""What the OpenAPI document allows, and what it does not, sent by a machine: the server keeps to its document."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.callers import THREAD, Tenant
+from support.process import clean_environment
+from support.serving import RunningServer
+
+SECONDS = int(os.environ.get("FUZZ_SECONDS", "30"))
+"""How long each database is asked; `make fuzz` asks for longer."""
+LEFT_OUT = "positive_data_acceptance"
+"""What a JSON schema cannot say (a year, a name that is taken) is refused with 422 all the same."""
+PHASES = ("examples", "coverage", "fuzzing", "stateful")
+pytestmark = pytest.mark.slow
+Json = dict[str, Any]
+
+
+def furnished(tenant: Tenant) -> str:
+    """A key that may do everything, in a tenant with something in it."""
+    caller = tenant.caller("supervisor", act_for=("*",))
+    for number in range(5):
+        caller.remember(f"Ana has booked hall {number} in Vienna with Ben Miller.", "profile", thread_id=THREAD)
+        caller.say(f"Where is hall {number}?")
+    assert caller.credential is not None
+    return caller.credential
+
+
+def fuzzed(url: str, credential: str, folder: Path, *more: str) -> tuple[int, str, Json]:
+    """Ask a server for as long as it takes; exit code, what was told, and the report."""
+    report = folder / "report.json"
+    command = [sys.executable, "-W", "ignore", "-m", "schemathesis.cli", "run", f"{url}/openapi.json"]
+    command += ["--header", f"Authorization: Bearer {credential}", "--exclude-checks", LEFT_OUT]
+    command += ["--max-time", str(SECONDS), "--workers", "1", "--continue-on-failure", "--no-color"]
+    command += ["--report", "json", "--report-json-path", str(report), *more]
+    environment = {name: value for name, value in clean_environment().items() if not name.lower().endswith("_proxy")}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS * 2 + 120, check=False
+    )
+    return done.returncode, done.stdout + done.stderr, json.loads(report.read_text())
+
+
+def test_the_server_keeps_to_its_document(start_server: Callable[..., RunningServer], tmp_path: Path) -> None:
+    """No 5xx, no status or body that the document does not tell of, no operation without its key."""
+    server = start_server(rate_per_second=0)
+    code, told, report = fuzzed(server.url, furnished(Tenant(server)), tmp_path)
+    assert code == 0, told[-20_000:]
+    assert report["operations"]["tested"] == report["operations"]["total"] > 20
+    assert {name: phase["status"] for name, phase in report["phases"].items()} == dict.fromkeys(PHASES, "success")
+    assert report["test_cases"]["generated"] >= (5_000 if SECONDS >= 240 else 2 * SECONDS)
+
+
+def test_a_server_that_does_not_is_found_out(
+    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: an answer that its schema does not have."""
+    server = start_server(rate_per_second=0)
+    monkeypatch.setattr("memplane.entrypoints.http.health.memplane.__version__", None)
+    code, told, report = fuzzed(
+        server.url, "none", tmp_path, "--include-path", "/healthz", "--phases", "examples,coverage"
+    )
+    assert code == 1
+    assert {name for failure in report["failures"] for name in failure["operations"]} == {"GET /healthz"}, told[-5_000:]
