@@ -46,6 +46,11 @@ class Log(logging.Handler):
         """All of it."""
         return "\n".join([*self._lines, *map(str, self._told)])
 
+    def forget(self) -> None:
+        """Begin anew: the next world has the same words."""
+        self._lines.clear()
+        self._told.clear()
+
 
 @pytest.fixture(scope="module")
 def log() -> Iterator[Log]:

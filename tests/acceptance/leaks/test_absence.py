@@ -38,11 +38,11 @@ def voices(world: World) -> list[Voice]:
 
 
 def told(answer: Answer, *ids: str) -> tuple[int, dict[str, str], bytes]:
-    """Everything that an answer says, but for when and the id that was asked for."""
+    """Everything that an answer says, but for when, the id that was asked for, and the request's own."""
     body = answer.body
-    for each in ids:
+    for each in (*ids, answer.headers["x-request-id"]):
         body = body.replace(each.encode(), b"ID")
-    return answer.status, {k: v for k, v in answer.headers.items() if k != "date"}, body
+    return answer.status, {k: v for k, v in answer.headers.items() if k not in {"date", "x-request-id"}}, body
 
 
 def hidden(world: World, voice: Voice, access: Access) -> Iterator[tuple[str, Record]]:

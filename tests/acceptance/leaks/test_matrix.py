@@ -53,3 +53,4 @@ def _log_is_clean(log: logging.Handler, world: World) -> None:
     word = next(iter(world.planted.canaries))
     logging.getLogger("memplane.test").warning("what is logged is looked through: %s", word)
     assert [canary.word for canary in world.planted.found(logged())] == [word]
+    log.forget()  # type: ignore[attr-defined]  # the module's own handler

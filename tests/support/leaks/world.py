@@ -39,7 +39,7 @@ MORE_AGENTS = (
     "\n  stranger: {read: [], write: []}\n"
 )
 _FAR = datetime.now(UTC) - timedelta(days=1)
-_ENDS = {"expired": {"expires_at": _FAR.isoformat()}, "ended": {"valid_until": _FAR.isoformat()}}
+_ENDS = {"ended": {"valid_until": _FAR.isoformat()}}
 _LATER = {
     "confirmed": "trust_state = 'confirmed'",
     "disputed": "trust_state = 'disputed'",
@@ -47,6 +47,7 @@ _LATER = {
     "soft_deleted": "state = 'soft_deleted'",
     "superseded": "state = 'superseded', superseded_at = now()",
     "archived": "state = 'archived'",
+    "expired": "expires_at = '2020-01-01T00:00:00.000000+00:00'",
 }
 
 
