@@ -85,7 +85,7 @@ class IngestTurns:
                 for i, turn in zip(mine, await _append(write, user_id, thread_id, pairs), strict=True):
                     stated = facts.get(i, ()) if turn.created else ()
                     stored[i] = replace(turn, drawn=await draw(write, turn.turn, stated, speaker, placed))
-                await write.settle(user_id, thread_id)
+                await write.settle(user_id, None)  # nobody asks for the thread's revision; each turn has its own
             return [turn for turn in stored if turn is not None]
 
         users = {turn.user_id for turn in clean}
