@@ -28,8 +28,9 @@ from memplane.entrypoints.cli.bench.server import Connection, Server, ServerFail
 
 RATE = 20
 """Requests a second that a key may send here: a tenth of what the flood sends."""
+LIMITS = {"MEMPLANE_RATE_PER_SECOND": str(RATE), "MEMPLANE_RATE_BURST": str(2 * RATE)}
 FLOODERS = 8
-PACE = 0.05
+PACE = 0.1
 TURNS_A_MINUTE = 1_000
 HERE = Path(__file__).parent
 TOLD = (
@@ -43,7 +44,7 @@ TOLD = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 0 when it ran."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=400, help="questions of the quiet tenant, in either half")
+    parser.add_argument("--requests", type=int, default=300, help="questions of the quiet tenant, in either half")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the event loop is watched")
     parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")
     parser.add_argument("--no-figures", dest="figures", action="store_const", const=None, help="leave the page alone")
@@ -68,7 +69,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _flooded(requests: int) -> list[Grid]:
-    with _folder() as folder, running_server(folder / "data", settings={"MEMPLANE_RATE_PER_SECOND": str(RATE)}) as it:
+    with _folder() as folder, running_server(folder / "data", settings=LIMITS) as it:
         quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
         person = Corpus(7).person("user", 500, 0.5)
         for key in (quiet, loud):

@@ -128,8 +128,16 @@ def test_a_portion_saves_most_of_the_asking(limits: Callable[[Rate | None], Rate
     assert shared.asked == 500 / PORTION
 
 
+def test_a_slow_key_gets_no_more_than_a_tenth_of_a_second_at_once(
+    limits: Callable[[Rate | None], RateLimits], shared: Shared
+) -> None:
+    limited = limits(Rate(20, 500))
+    assert all(served(limited) for _ in range(100))
+    assert shared.asked == 50
+
+
 def test_many_at_once_get_what_there_is(limits: Callable[[Rate | None], RateLimits], shared: Shared) -> None:
-    limited = limits(Rate(1, 100))
+    limited = limits(Rate(100, 100))
 
     async def all_at_once() -> list[object]:
         return await asyncio.gather(*(limited.take(caller(), 1) for _ in range(300)), return_exceptions=True)

@@ -84,7 +84,8 @@ class RateLimits:
         level = purse.level + rate.per_second * (self._elapsed() - purse.seen)
         if level < missing:
             raise _refused(missing - level, rate)
-        wanted = max(missing, min(PORTION, rate.burst // PORTION))
+        # a tenth of a second's worth at most: what is given at once is also asked at once, and others feel it
+        wanted = max(missing, min(PORTION, rate.burst // PORTION, int(rate.per_second / PORTION)))
         drawn = await self._buckets.draw(Draw(caller.tenant, caller.key_id, missing, wanted), rate)
         purse.level, purse.seen = drawn.left, self._elapsed()
         if drawn.granted < missing:
