@@ -17,7 +17,7 @@ from memplane.application.beside import (
 )
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import Edge, KnownName, Look, SearchMaterial, Seen
+from memplane.application.records import Edge, Look, SearchMaterial, Seen
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention, mentions
 from memplane.domain.errors import Conflict
@@ -69,15 +69,16 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         Conflict: its external id is taken by a record of another category or store.
     """
     memory = fresh.memory
+    mentioned = await _mentions(memory)
     for _ in range(_TRIES):
-        seen = await _looked(write, fresh)
+        seen = await _looked(write, fresh, mentioned)
         if await is_rejected(write, memory, seen.buried):
             return _refused(write, memory)
         retired = False
         while seen.there is not None and _is_over(seen.there, memory, write.now):
             await retire(write, seen.there)
             fresh.placed.forget([seen.there.id])
-            retired, seen = True, await _looked(write, fresh)
+            retired, seen = True, await _looked(write, fresh, mentioned)
         if seen.there is not None:
             return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
         if seen.past is not None and not retired:  # what was retired just now is no past that was told before
@@ -85,15 +86,15 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         decision = await _decided(write, fresh, seen.near if seen.past is None else None)
         if decision.action in {Action.MERGE, Action.UPDATE}:
             return await _merged(write, fresh, decision)
-        stored = await _stored(write, fresh, decision, seen.known)
+        named = await write.uow.graph.entities(memory.user_id, mentioned, write.now, seen.known)
+        stored = await _stored(write, fresh, decision, named)
         if stored is not None:
             return stored
     raise Conflict("the same memory is being changed at this moment; try again")
 
 
-async def _looked(write: Write, fresh: Fresh) -> Seen:
+async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
     memory = fresh.memory
-    mentioned = await _mentions(memory)
     return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
 
 
@@ -238,11 +239,10 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return None if one is None or other is None else max(one, other)
 
 
-async def _stored(write: Write, fresh: Fresh, decision: Decision, known: Sequence[KnownName] | None) -> Outcome | None:
+async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequence[UUID]) -> Outcome | None:
     """Insert the memory, with what it does to others; ``None`` when another one of its value or name came first."""
     memory, targets = _as_decided(write, fresh.memory, decision), decision.targets
     graph = write.uow.graph
-    named = await graph.entities(memory.user_id, await _mentions(memory), write.now, known)
     if not await write.uow.memories.add(memory, fresh.material):
         return None
     await graph.mention(memory, named)

@@ -65,7 +65,7 @@ class RateLimits:
             purse.held -= needed
             return
         async with purse.turn:  # one asks for all that wait
-            if purse.held < needed:
+            while purse.held < needed:  # what came may have been taken by others meanwhile
                 await self._fill(purse, caller, needed, self._rate)
             purse.held -= needed
 

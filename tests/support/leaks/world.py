@@ -15,6 +15,7 @@ from memplane.application.records import SearchMaterial
 from memplane.application.remember import prepare
 from memplane.application.transaction import UnitOfWork
 from memplane.contracts.memories import NewMemoryRequest
+from memplane.domain.entities import mentions
 from memplane.domain.memory import new_id
 from memplane.domain.policy import Trust
 from memplane.domain.reconciling import Action, Decision
@@ -178,7 +179,9 @@ class World:
                 ):
                     for memory, vector, agent in group:
                         material = SearchMaterial(terms(memory.text.searchable()), vector)
-                        await _stored(write, Fresh(memory, material, agent), Decision(Action.CREATE), None)
+                        found = mentions(memory.text.searchable())
+                        named = await uow.graph.entities(memory.user_id, found, now)
+                        await _stored(write, Fresh(memory, material, agent), Decision(Action.CREATE), named)
                     await write.settle(user, thread)
                 return [str(memory.id) for memory in memories]
 
