@@ -337,7 +337,7 @@ class TestDrawn:
         assert [each["action"] for each in drawn] == ["queued_for_consent"]
         again = caller.say("Call me Alex, please.", thread_id="two")["extracted"]
         assert [each["id"] for each in again] == [each["id"] for each in drawn]
-        rows = tenant.rows("SELECT field, new_value, state FROM consent_proposals")
+        rows = tenant.rows("SELECT field, new_value, state FROM consent_proposals WHERE tenant_id = %(tenant)s")
         assert [(row["field"], row["new_value"], row["state"]) for row in rows] == [
             ("preferred_name", "Alex", "pending")
         ]

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="r
 ORIGINS = """
 import json, memplane
 from memplane.adapters.policy_files import shipped_policies
-from memplane.adapters.sql.migrations import scripts_folder
+from memplane.adapters.sql.revisions import scripts_folder
 print(json.dumps([str(memplane.__file__), str(scripts_folder()), str(shipped_policies())]))
 """
 

@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 from memplane.adapters.postgres.provision import check_schema, migrate
 from memplane.adapters.postgres.rates import PASSING
 from memplane.adapters.sql import migrations
+from memplane.adapters.sql.revisions import head
 from memplane.adapters.sql.tables import metadata
 from memplane.domain.errors import SchemaMismatch, StorageUnavailable
 from support.cluster import Cluster, Database, Databases
@@ -96,7 +97,7 @@ def test_each_revision_can_be_taken_back_alone(empty: Database, cluster: Cluster
 
 def test_migrating_again_changes_nothing(database: Database, cluster: Cluster) -> None:
     before = catalogue(database)
-    assert migrate(database.owner_url, cluster.app_role) == migrations.head()
+    assert migrate(database.owner_url, cluster.app_role) == head()
     assert catalogue(database) == before
 
 
@@ -104,7 +105,7 @@ def test_many_who_migrate_at_once_wait_for_each_other(empty: Database, cluster: 
     program = "import sys; from memplane.adapters.postgres.provision import migrate; print(migrate(*sys.argv[1:]))"
     command = [sys.executable, "-c", program, empty.owner_url, cluster.app_role]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [process.communicate()[0].strip() for process in running] == [migrations.head()] * 3
+    assert [process.communicate()[0].strip() for process in running] == [head()] * 3
     assert differences(empty) == []
 
 
@@ -148,7 +149,7 @@ def test_a_schema_that_fits_is_accepted(database: Database) -> None:
 def test_an_empty_database_is_refused(empty: Database) -> None:
     with pytest.raises(SchemaMismatch, match="run `memplane migrate`") as refused:
         check_schema(empty.url)
-    assert refused.value.extra == {"found": None, "needed": migrations.head()}
+    assert refused.value.extra == {"found": None, "needed": head()}
 
 
 def test_a_schema_of_a_later_version_is_refused(database: Database) -> None:
@@ -159,7 +160,7 @@ def test_a_schema_of_a_later_version_is_refused(database: Database) -> None:
 
 
 def test_a_schema_of_an_earlier_version_is_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "head", lambda: "later")
+    monkeypatch.setattr("memplane.adapters.sql.revisions.head", lambda: "later")
     with pytest.raises(SchemaMismatch, match=r"needs later: run `memplane migrate`"):
         check_schema(database.url)
 

@@ -10,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from memplane.adapters.sql import migrations
+from memplane.adapters.sql.revisions import head
 from memplane.adapters.sql.tables import metadata
 from memplane.adapters.sqlite.engine import configure, sync_url
 from memplane.adapters.sqlite.provision import checked, migrate, revision
@@ -64,7 +65,7 @@ def test_up_down_and_up_again(file: Path) -> None:
 
 def test_each_revision_can_be_taken_back_alone(file: Path) -> None:
     seen = []
-    while revision(file) != migrations.head():
+    while revision(file) != head():
         seen.append(catalogue(file))
         migrations.upgrade(sync_url(file), "", "+1")
     assert len(seen) > 1
@@ -76,7 +77,7 @@ def test_each_revision_can_be_taken_back_alone(file: Path) -> None:
 def test_migrating_again_changes_nothing(file: Path) -> None:
     migrate(file)
     before = catalogue(file)
-    assert migrate(file) == migrations.head()
+    assert migrate(file) == head()
     assert catalogue(file) == before
 
 

@@ -116,7 +116,11 @@ class Tenant:
         return Caller(self.server.client, credential, stored.key_id)
 
     def rows(self, statement: str, **values: object) -> list[dict[str, Any]]:
-        """Run SQL as the administrator; the tenant is ``%(tenant)s``."""
+        """Run SQL as the administrator; the tenant is ``%(tenant)s``.
+
+        The database is shared with other tests: a statement that names neither the tenant nor an id is refused.
+        """
+        assert "%(tenant)s" in statement or "%(id)s" in statement, f"would touch other tests' rows: {statement}"
         return self.server.database.rows(self.name, statement, values)
 
     def count(self, *tables: str) -> int:

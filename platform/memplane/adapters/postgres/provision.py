@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.sql import migrations
+from memplane.adapters.sql.revisions import check_fit, current
 from memplane.domain.errors import SchemaMismatch, StorageError, StorageUnavailable
 
 APP_ROLE = "memplane_app"
@@ -53,9 +53,11 @@ def migrate(owner_url: str, app_role: str = APP_ROLE) -> str:
     try:
         with engine.begin() as connection:
             _ensure_role(connection, app_role)
-        migrations.upgrade(url.render_as_string(hide_password=False), app_role)
+        from memplane.adapters.sql.migrations import upgrade  # noqa: PLC0415 - Alembic is slow to load
+
+        upgrade(url.render_as_string(hide_password=False), app_role)
         with engine.begin() as connection:
-            return migrations.current(connection) or ""
+            return current(connection) or ""
     except sa.exc.OperationalError as error:
         raise StorageUnavailable(f"the database cannot be reached: {error.orig}") from error
     finally:
@@ -85,7 +87,7 @@ def check_schema(url: str) -> None:
     engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
-            migrations.check_fit(migrations.current(connection))
+            check_fit(current(connection))
     except sa.exc.OperationalError as error:
         raise StorageUnavailable(f"the database cannot be reached: {error.orig}") from error
     except sa.exc.ProgrammingError as error:

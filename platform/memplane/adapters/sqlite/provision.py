@@ -4,7 +4,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql import migrations
+from memplane.adapters.sql.revisions import check_fit, current, head
 from memplane.adapters.sqlite.engine import configure, sync_url
 from memplane.domain.errors import StorageUnavailable
 
@@ -21,7 +21,10 @@ def migrate(path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.touch(mode=0o600)
-        migrations.upgrade(sync_url(path), app_role="")
+        if revision(path) != head():
+            from memplane.adapters.sql.migrations import upgrade  # noqa: PLC0415 - Alembic is slow to load, and seldom needed
+
+            upgrade(sync_url(path), app_role="")
         return revision(path) or ""
     except (OSError, sa.exc.DBAPIError) as error:
         raise StorageUnavailable(f"{path}: cannot be used as a database ({_reason(error)})") from error
@@ -33,7 +36,7 @@ def revision(path: Path) -> str | None:
     configure(engine, begin="BEGIN")
     try:
         with engine.connect() as connection:
-            return migrations.current(connection)
+            return current(connection)
     finally:
         engine.dispose()
 
@@ -46,7 +49,7 @@ def checked(path: Path) -> sa.Engine:
         StorageUnavailable: it is no database.
     """
     try:
-        migrations.check_fit(revision(path))
+        check_fit(revision(path))
     except sa.exc.DBAPIError as error:
         raise StorageUnavailable(f"{path}: cannot be used as a database ({_reason(error)})") from error
     engine = sa.create_engine(sync_url(path), hide_parameters=True)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from memplane.adapters.key_file import KeyFile
-from memplane.adapters.sql.migrations import head
+from memplane.adapters.sql.revisions import head
 from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
 from memplane.bootstrap import SQLITE_FILE, Application, ensure_keys, prepare
 from memplane.domain.errors import SettingsError

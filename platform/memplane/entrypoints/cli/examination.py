@@ -19,7 +19,7 @@ from memplane.adapters.postgres.embedded_binaries import default_caches, package
 from memplane.adapters.postgres.embedded_files import Place
 from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sql.migrations import head
+from memplane.adapters.sql.revisions import head
 from memplane.bootstrap import SQLITE_FILE
 from memplane.domain.errors import MemplaneError, SettingsError
 from memplane.entrypoints.cli.database import has_database

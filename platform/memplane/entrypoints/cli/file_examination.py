@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memplane.adapters.embeddings.wordllama import DIMENSIONS
-from memplane.adapters.sql.migrations import head
+from memplane.adapters.sql.revisions import head
 from memplane.adapters.sqlite.provision import checked
 from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.domain.errors import SettingsError, StorageError

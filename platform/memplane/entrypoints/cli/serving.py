@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then tell."""
         await super().startup(sockets=sockets)
+        gc.freeze()  # what was loaded stays: the collector need not walk it during a request
+        gc.enable()
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -47,6 +50,7 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
         MemplaneError: the server could not start.
     """
     with (
+        _uncollected(),
         Interrupts.taken() as interrupts,
         _listener(settings.host, settings.port) as listener,
         _prepared(settings, interrupts) as url,
@@ -59,6 +63,16 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
             if not server.started:
                 raise
         return ExitCode.OK if server.started else ExitCode.NOT_STARTED
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Load without the garbage collector: hardly anything of what is loaded until the server serves is garbage."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager
