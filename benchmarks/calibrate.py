@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from statistics import mean
 
@@ -24,8 +25,11 @@ from rich.console import Console
 
 from memplane.adapters.embeddings.wordllama import WordLlama
 from memplane.adapters.policy_files.loading import load_policy, shipped_policies
+from memplane.domain.asking import spans_in
+from memplane.domain.fusion import Asked, Scored, calibrated, score
 from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
-from memplane.domain.ranking import Scored, Signals, calibrated, score
+from memplane.domain.priors import TURN_IMPORTANCE, Priors
+from memplane.domain.ranking import Signals
 from memplane.domain.surroundings import Surroundings
 from memplane.domain.text import terms, words
 from memplane.entrypoints.cli.bench import progress
@@ -41,6 +45,7 @@ WEIGHTS: Coordinates = {
     "semantic": (0.0, 0.1, 0.2, 0.3, 0.4, 0.6),
     "semantic_context": (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.2, 1.5),
     "actor": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
+    "when": (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8),
 }
 LEXICAL: Coordinates = {
     "k1": (0.8, 1.2, 1.6, 2.0),
@@ -95,6 +100,7 @@ class Question:
 
     conversation: int
     signals: Signals
+    asked: Asked
     evidence: frozenset[int]
     count: int
 
@@ -113,7 +119,7 @@ class Trials:
         """Shape (questions, depths)."""
         if setting not in self._recall:
             rows = [
-                _recall(calibrated(parts, setting.weights), question)
+                _recall(calibrated(parts.parts, setting.weights), question)
                 for parts, question in zip(self._scored(setting.bm25), self.questions, strict=True)
             ]
             self._recall[setting] = np.array(rows)
@@ -122,7 +128,9 @@ class Trials:
     def _scored(self, bm25: Bm25) -> list[Scored]:
         if bm25 not in self._parts:
             profile = RankingProfile("trial", RankingMethod.CALIBRATED, bm25, {"*": FusionWeights(1, 0, 0, 0)})
-            self._parts[bm25] = [score(question.signals, profile, self._model) for question in self.questions]
+            self._parts[bm25] = [
+                score(question.signals, profile, self._model, question.asked) for question in self.questions
+            ]
         return self._parts[bm25]
 
     def value(self, setting: Setting, among: NDArray[np.bool_]) -> float:
@@ -149,6 +157,8 @@ def questions_of(conversations: Sequence[Conversation]) -> list[Question]:
             np.array([unit.length for unit in counted], dtype=np.int32),
         )
         place = {turn.dia_id: index for index, (_, turn) in enumerate(turns)}
+        times = {session.session: session.time for session in conversation.sessions}
+        priors, now = _spoken([times[session] for session, _ in turns]), max(times.values())
         for asked in conversation.questions:
             if asked.category not in ANSWERABLE:
                 continue
@@ -159,10 +169,19 @@ def questions_of(conversations: Sequence[Conversation]) -> list[Question]:
                 postings=[(np.flatnonzero(held), held[held > 0]) for held in frequency],
                 similarity=(vectors @ _vectors(encoder, [asked.question])[0]).astype(np.float32),
                 actor=np.array([bool(named & set(turn.speaker.lower().split())) for _, turn in turns]),
+                priors=priors,
             )
+            said = Asked(now, spans_in(asked.question, now))
             evidence = frozenset(place[name] for name in asked.evidence if name in place)
-            found.append(Question(number, signals, evidence, len(asked.evidence)))
+            found.append(Question(number, signals, said, evidence, len(asked.evidence)))
     return found
+
+
+def _spoken(times: Sequence[datetime]) -> Priors:
+    """What is known of turns that were said at these times."""
+    happened, count = np.array([moment.timestamp() for moment in times]), len(times)
+    nothing, no = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    return Priors(happened, happened, nothing + TURN_IMPORTANCE, no, no, nothing, nothing + 1, nothing)
 
 
 def _vectors(encoder: WordLlama, texts: Sequence[str]) -> Floats:

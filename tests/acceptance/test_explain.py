@@ -12,28 +12,32 @@ Json = dict[str, Any]
 
 
 def worked_out(item: Json) -> float:
-    """score = factor · Σ weight · signal."""
-    signals, weights = item["explain"]["signals"], item["explain"]["weights"]
-    return float(signals.get("factor", 1.0)) * sum(weights[name] * signals[name] for name in weights)
+    """score = factor · Σ weight · signal + weight · relation."""
+    signals, weights = item["explain"]["signals"], dict(item["explain"]["weights"])
+    linked = weights.pop("relation", 0.0) * signals.get("relation", 0.0)
+    return float(signals.get("factor", 1.0) * sum(weights[name] * signals[name] for name in weights) + linked)
 
 
 @pytest.fixture
 def stocked(tenant: Tenant, supervisor: Caller) -> Tenant:
     """Units that differ in all that a score is made of."""
     supervisor.remember("The hall is booked for June.", importance=5, pinned=True)
-    supervisor.remember("The hall is cold in winter.", "preferences", importance=1)
+    cold = supervisor.remember("The hall is cold in winter.", "preferences", importance=1)
     supervisor.remember("Ana values the hall more than the menu.", "relationship_dynamic", type="insight", importance=2)
-    supervisor.remember("A concert happened in the hall.", "event", event_time="2024-05-01T20:00:00Z")
+    concert = supervisor.remember("A concert happened in the hall.", "event", event_time="2024-05-01T20:00:00Z")
+    for memory, verb in ((concert, "reinforce"), (concert, "reinforce"), (cold, "reinforce"), (cold, "demote")):
+        assert supervisor.post(f"/v1/memories/{memory}/{verb}", {}).status_code == 200
     supervisor.say("Which hall did Ben book?", actor_id="Ben")
     supervisor.say("The one by the river.", role="assistant", actor_id="Ana")
     return tenant
 
 
 @pytest.mark.usefixtures("stocked")
-@pytest.mark.parametrize("ranking", ["default", "rrf", "lexical", "semantic"])
-def test_the_score_follows_from_the_printed_parts(supervisor: Caller, ranking: str) -> None:
-    items = supervisor.ask("which hall did Ben book", ranking=ranking, explain=True)["items"]
-    assert len(items) == 6
+@pytest.mark.parametrize("ranking", ["default", "rrf", "lexical", "semantic", "weighted", "hebbian", "layered"])
+@pytest.mark.parametrize("question", ["which hall did Ben book", 'which "hall" did Ben book in May 2024', None])
+def test_the_score_follows_from_the_printed_parts(supervisor: Caller, ranking: str, question: str | None) -> None:
+    items = supervisor.ask(question, ranking=ranking, explain=True)["items"]
+    assert len(items) >= 4
     assert len({item["score"] for item in items}) > 2
     for item in items:
         assert isclose(worked_out(item), item["score"], abs_tol=ROUNDING), item

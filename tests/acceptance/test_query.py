@@ -125,7 +125,7 @@ class TestForms:
         assert (whole["attributes"], whole["event_time"]) == ({"floor": 2}, "2025-07-01T08:00:00Z")
         said = items[turn["turn_id"]]["turn"]
         assert (said["seq"], said["rev"], said["text"], said["actor_id"]) == (1, turn["rev"], "Which hall?", "Ben")
-        assert items[memory]["score_parts"].keys() >= {"lexical", "similarity", "fused"}
+        assert items[memory]["score_parts"].keys() >= {"lexical", "similarity", "recency"}
         assert answer["prompt"] is None
 
     def test_an_answer_names_its_policy(self, server: RunningServer, planner: Caller) -> None:

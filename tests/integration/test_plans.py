@@ -138,7 +138,7 @@ def nth(number: int) -> UUID:
     return UUID(hashlib.md5(f"{TENANT}{number}".encode(), usedforsecurity=False).hexdigest())
 
 
-QUESTION = Query(terms("what to do before the release"), ("release",), VECTOR)
+QUESTION = Query(terms("what to do before the release"), ("release",), VECTOR, names=("release", "name-3", "alias-7"))
 WITHOUT_VECTOR = Query(terms("what to do"), (), None)
 NAMED = scope(user_id="user-3")
 BOUND = scope(users=frozenset({"user-3", "user-4"}))
@@ -161,6 +161,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "first page": lambda reader: reader.memories(NAMED, before=None, limit=50),
     "later page": lambda reader: reader.memories(NAMED, before=IDS[0], limit=50),
     "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
+    "strengths": lambda reader: reader.strengths(NAMED, IDS),
     "related": lambda reader: reader.related(NAMED, IDS, 20),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),

@@ -231,11 +231,11 @@ CASES = {
     "weights without effect": Case(
         RANKING, "    rrf_k: 60", "    bm25: {k1: 2}",
         '    weights: {"*": {lexical: 1, semantic: 1, semantic_context: 1, actor: 1}}',
-        9, "profiles.fused.weights", "has no effect with `method: rrf`; accepted: method, bm25, rrf_k",
+        9, "profiles.fused.weights", "has no effect with `method: rrf`; accepted: method, bm25, rrf_k, relation",
     ),
     "constant without effect": Case(
         RANKING, "method: rrf\n    rrf_k: 60", "method: lexical", "method: lexical\n    rrf_k: 60",
-        9, "profiles.fused.rrf_k", "has no effect with `method: lexical`; accepted: method, bm25",
+        9, "profiles.fused.rrf_k", "has no effect with `method: lexical`; accepted: method, bm25, relation",
     ),
     "calibrated without weights": Case(
         RANKING, "method: rrf\n    rrf_k: 60", "method: semantic", "method: calibrated",

@@ -23,6 +23,8 @@ RAG_20 = (
     *("knowledge", "interests", "history", "constraints", "tone", "style"),
 )
 
+BASELINES = ("lexical", "semantic")
+
 
 @pytest.fixture(scope="module")
 def shipped() -> Policy:
@@ -88,7 +90,11 @@ def test_the_shipped_rankings(shipped: Policy) -> None:
         "rrf": RankingMethod.RRF,
         "lexical": RankingMethod.LEXICAL,
         "semantic": RankingMethod.SEMANTIC,
+        "weighted": RankingMethod.WEIGHTED,
+        "hebbian": RankingMethod.HEBBIAN,
+        "layered": RankingMethod.LAYERED,
     }
+    assert all(profile.relation > 0 for name, profile in shipped.rankings.items() if name not in BASELINES)
     assert shipped.ranking(None).bm25 == Bm25(k1=1.2, b=0.5, before=(0.6, 0.4, 0.3), after=(0.5, 0.3))
     assert set(shipped.ranking(None).weights) == {"*", "wordllama-256"}
     assert shipped.ranking("rrf").rrf_k == 60

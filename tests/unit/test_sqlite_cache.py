@@ -20,7 +20,8 @@ NAMES = list(terms("hall menu").counts)
 def row(rowid: int, text: str, vector: NDArray[np.float32] | None, version: int = 1, actor: str | None = None) -> Row:
     words = terms(text)
     embedding = None if vector is None else vector.astype("<f2").tobytes()
-    return (rowid, version, uuid4().hex, 7, rowid, words.length, actor, pack_terms(words), embedding)
+    priors = (0.0, 0.0, 3, 0, 0, 0, 1, 0)
+    return (rowid, version, uuid4().hex, 7, rowid, words.length, actor, pack_terms(words), embedding, *priors)
 
 
 def numbers(*values: int) -> NDArray[np.int64]:

@@ -90,6 +90,10 @@ class Reader(Protocol):
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...
 
+    async def strengths(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, float]:
+        """Of each of these memories that has relations to others in scope, the strength of the strongest."""
+        ...
+
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
         """Entities that memories in scope mention, those that most mention first."""
         ...

@@ -1,29 +1,26 @@
 """`memory.query`: the one read that answers with ranked memories."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-import numpy as np
-
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
-from memplane.application.records import Access, Candidates, OperationalEvent, Query
+from memplane.application.ranking import By, Ranking, Standing, newest, rank
+from memplane.application.records import Access, OperationalEvent, Query
 from memplane.application.threads import Delta, thread_delta, thread_user
+from memplane.domain.asking import names_in, phrases_in, spans_in
 from memplane.domain.errors import LimitExceeded
+from memplane.domain.fusion import Asked, printed_weights
 from memplane.domain.history import was_believed, words_before
 from memplane.domain.memory import Memory, MemoryText, MemoryType
 from memplane.domain.policy import ContextMode, Policy, RankingProfile
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.priors import Prior, explained, printed_weights, with_priors
-from memplane.domain.ranking import Scored, score
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
-from memplane.domain.surroundings import Floats, Places
 from memplane.domain.text import first, normalise, terms, words
 
 MAX_TOP_K = 200
@@ -31,6 +28,9 @@ MAX_RELATED = 2
 MAX_QUERY_TERMS = 64
 POOL_FACTOR = 2
 POOL_FLOOR = 30
+SPARE = 2
+"""How many more units than asked for are read at first, for those that do not fit the budget."""
+_Placed = tuple[Unit, Standing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,6 @@ class Recalled:
     weights: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """Units in the order of their final score, before the budget."""
-
-    units: Sequence[tuple[Unit, Prior]]
-    candidates: int
-
-
 class RecallMemories:
     """Answers `memory.query`."""
 
@@ -142,15 +134,18 @@ class RecallMemories:
             procedures=_asks_for_procedures(question, policy),
         ).as_of(question.believed_at, question.true_at)
         profile = policy.ranking(question.ranking)
+        model = self._embedder.model
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
-        query = await self._query(question.text)
+        query, asked = await self._query(question.text, profile, scope.now)
         await self._guard.check(principal.tenant)
         async with self._storage.reading(principal.reach) as reader:
-            ranked = await self._ranked(reader, scope, question, query, profile)
-            ranked = await _as_believed(reader, scope, ranked)
-            items = (_item(unit, prior, policy, question) for unit, prior in ranked.units)
-            rendered = await offload(_work(ranked), fit, items, question.top_k, question.budget_tokens)
+            limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
+            if asked.wordless and not profile.by_use:
+                ranking = newest(await reader.newest(scope, limit))
+            else:
+                ranking = await rank(reader, scope, query, By(profile, model, asked, question.threshold), limit)
+            rendered = await self._rendered(reader, scope, question, ranking, policy)
             if question.related and scope.believed_at is None:  # what was related then is not known
                 rendered = await _with_related(reader, scope, question, rendered)
             # whatever the question narrows: else a revision passes whose change the agent was never told
@@ -159,8 +154,8 @@ class RecallMemories:
             )
             delta = await self._delta(reader, whole, question)
         self._note(principal, scope, rendered)
-        weights = printed_weights(profile, self._embedder.model)
-        usage, prompt = await offload(_work(ranked), _usage, question, rendered, ranked, query)
+        weights = printed_weights(profile, model, asked)
+        usage, prompt = await offload(_work(rendered.items), _usage, question, rendered, ranking.candidates, query)
         return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
 
     @staticmethod
@@ -170,46 +165,32 @@ class RecallMemories:
         user = await thread_user(reader, scope, question.thread_id, scope.filters.user_id)
         return await thread_delta(reader, scope, user, question.thread_id, question.since_rev)
 
-    async def _query(self, text: str | None) -> Query | None:
+    async def _query(self, text: str | None, profile: RankingProfile, now: datetime) -> tuple[Query, Asked]:
+        """The question as the database takes it, and what it says beside its words."""
         if text is None or not text.strip():
-            return None
+            return Query(terms(""), (), None), Asked(now, wordless=True)
         clean = normalise(text, "query")
         (vector,) = await self._embedder.embed([clean])
-        return Query(
-            terms=first(terms(clean), MAX_QUERY_TERMS), words=tuple(dict.fromkeys(words(clean))), embedding=vector
-        )
+        found = first(terms(clean), MAX_QUERY_TERMS)
+        names = names_in(clean) if profile.by_entity else ()
+        query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
+        return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
-    async def _ranked(
-        self, reader: Reader, scope: Scope, question: Question, query: Query | None, profile: RankingProfile
-    ) -> _Ranked:
-        limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
-        if query is None:
-            ids = await reader.newest(scope, limit)
-            found = await reader.units(scope, ids)
-            newest = [(found[i], Prior.newest(place)) for place, i in enumerate(ids) if i in found]
-            return _Ranked(newest, len(newest))
-        candidates = await reader.candidates(scope, query)
-        pool = await asyncio.to_thread(self._pool, candidates, question, query, profile, limit)
-        found = await reader.units(scope, list(pool))
-        model = self._embedder.model
-        priced = [(unit, with_priors(unit, pool[key], profile, model, scope.now)) for key, unit in found.items()]
-        priced.sort(key=lambda pair: (-pair[1].score, pair[0].id))
-        return _Ranked(priced, len(candidates.ids))
-
-    def _pool(
-        self, candidates: Candidates, question: Question, query: Query, profile: RankingProfile, limit: int
-    ) -> Mapping[UUID, Mapping[str, object]]:
-        """The best units by their signals, each with the parts of its score; runs in a worker thread."""
-        scored = score(candidates.signals, profile, self._embedder.model)
-        eligible = _best(scored.score, limit)
-        if question.threshold is not None:
-            allowed = np.flatnonzero(_above(scored, question.threshold, lexical=query.embedding is None))
-            eligible = allowed[_best(scored.score[allowed], limit)]
-        matched = candidates.signals.matched(eligible)
-        return {
-            candidates.ids[int(i)]: explained(scored, int(i), holds, query.terms.stems)
-            for i, holds in zip(eligible, matched, strict=True)
-        }
+    async def _rendered(
+        self, reader: Reader, scope: Scope, question: Question, ranking: Ranking, policy: Policy
+    ) -> Rendered:
+        """The best units as items, as many as fit; the few that are likely to fit are read first."""
+        best = list(ranking.standings)
+        enough = question.top_k + SPARE
+        for part in (best[:enough], best) if scope.believed_at is None else (best,):
+            units = await reader.units(scope, [standing.id for standing in part])
+            there = [(units[standing.id], standing) for standing in part if standing.id in units]
+            there = await _as_believed(reader, scope, there)
+            items = [_item(unit, standing, policy, question) for unit, standing in there]
+            rendered = await offload(_work(items), fit, items, question.top_k, question.budget_tokens)
+            if len(rendered.items) == question.top_k or len(part) == len(best):
+                return rendered
+        raise AssertionError  # the last part is all of them
 
     def _note(self, principal: Principal, scope: Scope, rendered: Rendered) -> None:
         best = rendered.items[0].parts.get("similarity") if rendered.items else None
@@ -226,27 +207,27 @@ class RecallMemories:
         self._accesses.note(Access(principal.tenant, returned, event))
 
 
-async def _as_believed(reader: Reader, scope: Scope, ranked: _Ranked) -> _Ranked:
+async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> list[_Placed]:
     """The units with the words that they had at the moment that is asked for."""
     if scope.believed_at is None:
-        return ranked
-    later = [unit.id for unit, _ in ranked.units if isinstance(unit, Memory) and unit.updated_at > scope.believed_at]
+        return found
+    later = [unit.id for unit, _ in found if isinstance(unit, Memory) and unit.updated_at > scope.believed_at]
     if not later:
-        return ranked
+        return found
     changed = await reader.changed_after(scope, later, scope.believed_at)
-    told: list[tuple[Unit, Prior]] = []
-    for unit, prior in ranked.units:
+    told: list[_Placed] = []
+    for unit, standing in found:
         if not isinstance(unit, Memory):
-            told.append((unit, prior))
+            told.append((unit, standing))
         elif was_believed(changed.get(unit.id, ())):
             words = words_before(changed.get(unit.id, ()), scope.categories)
-            told.append((unit if words is None else replace(unit, text=MemoryText(words)), prior))
-    return _Ranked(told, ranked.candidates)
+            told.append((unit if words is None else replace(unit, text=MemoryText(words)), standing))
+    return told
 
 
-def _work(ranked: _Ranked) -> int:
+def _work(items: Sequence[Item]) -> int:
     """How much text is rendered, in short texts' characters: to look at one is a tenth of the work of reading it."""
-    return sum(len(unit.text.content if isinstance(unit, Memory) else unit.text) for unit, _ in ranked.units) // 10
+    return sum(len(item.text) for item in items) // 10
 
 
 def _asks_for_procedures(question: Question, policy: Policy) -> bool:
@@ -255,41 +236,26 @@ def _asks_for_procedures(question: Question, policy: Policy) -> bool:
     return question.filters.type is MemoryType.PROCEDURAL or ContextMode.NONE in named
 
 
-def _usage(question: Question, rendered: Rendered, ranked: _Ranked, query: Query | None) -> tuple[Usage, str | None]:
+def _usage(question: Question, rendered: Rendered, candidates: int, query: Query) -> tuple[Usage, str | None]:
     """What the answer cost, and its items as a fenced block for a prompt."""
     prompt = None if question.full else fitted_prompt(rendered.items, question.budget_tokens)
     threshold_on = None
-    if question.threshold is not None and query is not None:
+    if question.threshold is not None and query.words:
         threshold_on = "lexical" if query.embedding is None else "semantic"
     usage = Usage(
         tokens=rendered.tokens,
         budget=question.budget_tokens,
         truncated=rendered.truncated,
-        candidates=ranked.candidates,
+        candidates=candidates,
         prompt_tokens=prompt.tokens if prompt else 0,
         threshold_on=threshold_on,
     )
     return usage, prompt.text if prompt else None
 
 
-def _item(unit: Unit, prior: Prior, policy: Policy, question: Question) -> Item:
+def _item(unit: Unit, standing: Standing, policy: Policy, question: Question) -> Item:
     category = unit.category if isinstance(unit, Memory) else policy.turns_category
-    return item_of(unit, category, prior.score, prior.parts, full=question.full)
-
-
-def _best(scores: Floats, limit: int) -> Places:
-    """Where the highest scores stand, in no order."""
-    if len(scores) <= limit:
-        return np.arange(len(scores))
-    return np.argpartition(scores, len(scores) - limit)[-limit:]
-
-
-def _above(scored: Scored, threshold: float, *, lexical: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which units reach the threshold by their own similarity, or by the scaled text score without an embedding."""
-    reached: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        scored.lexical_scaled if lexical else scored.similarity
-    ) >= threshold
-    return reached
+    return item_of(unit, category, standing.score, standing.parts, full=question.full)
 
 
 async def _with_related(reader: Reader, scope: Scope, question: Question, rendered: Rendered) -> Rendered:
@@ -300,6 +266,6 @@ async def _with_related(reader: Reader, scope: Scope, question: Question, render
         return rendered
     linked: dict[UUID, Item] = {}
     for via, memory, strength in await reader.related(scope, found, room + len(found)):
-        item = item_of(memory, memory.category, strength, {"relation": strength}, full=question.full, via=via)
+        item = item_of(memory, memory.category, strength, {"strength": strength}, full=question.full, via=via)
         linked.setdefault(memory.id, item)
     return fit([*rendered.items, *list(linked.values())[:room]], question.top_k, question.budget_tokens, rendered)

@@ -34,11 +34,13 @@ class Query:
         terms: its terms.
         words: its words in lower case, for names.
         embedding: its vector, or ``None``.
+        names: keys of the entities that it may name; none where they do not matter.
     """
 
     terms: Terms
     words: tuple[str, ...]
     embedding: Vector | None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def dated(text: str, lead: str, when: datetime | None, *, past: bool) -> Dated:
     where = DATE.match(lead) if lead else hit
     if where is None:
         return Dated(text, None, found=False)
-    moment, told = _resolved(where, when, past=past)
+    moment, told = resolved(where, when, past=past)
     if hit is None:
         return Dated(f"{text} {told}".strip(), moment, found=True)
     before, after = _NEARLY.sub("", text[: hit.start()]).rstrip(), text[hit.end() :]
@@ -103,7 +103,7 @@ def _day(moment: datetime) -> str:
     return f"{moment.day} {_MONTHS[moment.month - 1].capitalize()} {moment.year}"
 
 
-def _resolved(found: re.Match[str], when: datetime | None, *, past: bool) -> tuple[datetime | None, str]:
+def resolved(found: re.Match[str], when: datetime | None, *, past: bool) -> tuple[datetime | None, str]:
     """The moment, and how it is written."""
     by = (found["by"] or "").lower()
     try:

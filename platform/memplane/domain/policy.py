@@ -144,6 +144,9 @@ class FusionWeights:
         semantic: cosine of the unit itself.
         semantic_context: cosine averaged over the unit and its neighbours.
         actor: the query names the unit's actor.
+        entity: the unit mentions entities that the query names, by whatever name.
+        when: the unit happened at a time that the query names.
+        phrase: the unit holds all words of a quoted phrase.
         recency: 1/(1 + days since the unit was written or happened).
         importance: (importance - 1)/4.
         pinned: the unit is pinned.
@@ -154,6 +157,9 @@ class FusionWeights:
     semantic: float
     semantic_context: float
     actor: float
+    entity: float = 0.0
+    when: float = 0.0
+    phrase: float = 0.0
     recency: float = 0.0
     importance: float = 0.0
     pinned: float = 0.0
@@ -167,6 +173,9 @@ class RankingMethod(StrEnum):
     RRF = "rrf"
     LEXICAL = "lexical"
     SEMANTIC = "semantic"
+    WEIGHTED = "weighted"
+    HEBBIAN = "hebbian"
+    LAYERED = "layered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,7 @@ class RankingProfile:
         bm25: parameters of the lexical signal.
         weights: by embedding model name; ``*`` serves models that are not named. Only for ``calibrated``.
         rrf_k: the constant of reciprocal rank fusion.
+        relation: weight of a unit's strongest relation to another one in scope.
     """
 
     name: str
@@ -186,6 +196,17 @@ class RankingProfile:
     bm25: Bm25
     weights: Mapping[str, FusionWeights]
     rrf_k: int = 60
+    relation: float = 0.0
+
+    @property
+    def by_use(self) -> bool:
+        """Whether it orders what the words find by the use that was made of it; without words, everything."""
+        return self.method in {RankingMethod.WEIGHTED, RankingMethod.HEBBIAN, RankingMethod.LAYERED}
+
+    @property
+    def by_entity(self) -> bool:
+        """Whether it matters which entities a unit mentions."""
+        return self.method is RankingMethod.RRF or any(weights.entity for weights in self.weights.values())
 
     def weights_for(self, model: str) -> FusionWeights:
         """The weights measured for an embedding model, or the general ones."""

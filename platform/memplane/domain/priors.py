@@ -1,6 +1,6 @@
-"""What speaks for a unit beside the question, and how a score is told."""
+"""What speaks for a unit beside the question: how recent, how weighty, how often met with and how useful it was."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,79 +8,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.domain.memory import Memory, MemoryType, Turn
-from memplane.domain.policy import RankingMethod, RankingProfile
-from memplane.domain.ranking import Scored, fusion_scale
 
-Parts = Mapping[str, object]
+Floats = NDArray[np.float64]
 _DAY = 86_400.0
+TURN_IMPORTANCE = 3
+"""Turns have no importance of their own; they are treated as ordinary."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
-    """A unit's final score and the parts that it was made of."""
+class Priors:
+    """Columns of what is known of units, one entry each; of what only memories have, turns have the ordinary value.
 
-    score: float
-    parts: Parts
-
-    @classmethod
-    def newest(cls, place: int) -> "Prior":
-        """The score of a unit that is listed by time: 1/(1 + place)."""
-        score = 1.0 / (1 + place)
-        return cls(score, {"newest": score})
-
-
-def explained(scored: Scored, unit: int, holds: NDArray[np.bool_], stems: Mapping[int, str]) -> Parts:
-    """The parts of one unit's score, and which of the query's stems, in the order of their hashes, stand in it."""
-    matched = [stem for stem, held in zip(_by_hash(stems), holds, strict=True) if held]
-    return {
-        "lexical": float(scored.lexical[unit]),
-        "lexical_scaled": float(scored.lexical_scaled[unit]),
-        "similarity": float(scored.similarity[unit]),
-        "similarity_context": float(scored.similarity_context[unit]),
-        "actor": float(scored.actor[unit]),
-        "fused": float(scored.score[unit]),
-        "matched": matched,
-    }
-
-
-def _by_hash(stems: Mapping[int, str]) -> list[str]:
-    return [stems[term] for term in sorted(stems)]
-
-
-def with_priors(unit: Memory | Turn, parts: Parts, profile: RankingProfile, model: str, now: datetime) -> Prior:
-    """The final score: in the calibrated fusion, priors are added and insights are weighed down.
-
-    recency = 1/(1 + days since the unit happened or was written); importance = (importance - 1)/4; pinned = 0 or 1. The
-    three are weighted, and scaled like the fusion's signals.
+    Attributes:
+        happened: when the unit happened, or was last written, in seconds since 1970.
+        hit: when an agent last said that it was useful, or else when it was recorded, in seconds since 1970.
+        importance: 1 to 5.
+        pinned: whether it is pinned.
+        insight: whether it is of type ``insight``.
+        reinforcement: how often it was reinforced, less how often it was demoted, as the verbs count.
+        mentions: how often it was stated.
+        hits: how often an agent said that it was useful.
     """
-    fused = float(str(parts["fused"]))
-    if profile.method is not RankingMethod.CALIBRATED:
-        return Prior(fused, parts)
-    weights = profile.weights_for(model)
-    written = unit.updated_at if isinstance(unit, Memory) else unit.recorded_at
-    days = max(0.0, (now - (unit.event_time or written)).total_seconds() / _DAY)
-    recency = 1.0 / (1.0 + days)
-    importance = (unit.importance - 1) / 4 if isinstance(unit, Memory) else 0.5
-    pinned = 1.0 if isinstance(unit, Memory) and unit.pinned else 0.0
-    boost = weights.recency * recency + weights.importance * importance + weights.pinned * pinned
-    factor = weights.insight if isinstance(unit, Memory) and unit.type is MemoryType.INSIGHT else 1.0
-    score = (fused + boost / fusion_scale(weights)) * factor
-    return Prior(score, {**parts, "recency": recency, "importance": importance, "pinned": pinned, "factor": factor})
+
+    happened: Floats
+    hit: Floats
+    importance: NDArray[np.int64]
+    pinned: NDArray[np.bool_]
+    insight: NDArray[np.bool_]
+    reinforcement: NDArray[np.int64]
+    mentions: NDArray[np.int64]
+    hits: NDArray[np.int64]
+
+    def recency(self, now: datetime) -> Floats:
+        """1/(1 + days since the unit happened or was written)."""
+        return 1.0 / (1.0 + _days(now, self.happened))
+
+    def unused_days(self, now: datetime) -> Floats:
+        """Days since it was last useful, or recorded."""
+        return _days(now, self.hit)
+
+    def at(self, units: NDArray[np.intp]) -> "Priors":
+        """Those of some units."""
+        return Priors(*(getattr(self, name)[units] for name in Priors.__slots__))
 
 
-def printed_weights(profile: RankingProfile, model: str) -> dict[str, float]:
-    """What each part is multiplied with: in the calibrated fusion, score = factor · Σ weight · part."""
-    if profile.method is not RankingMethod.CALIBRATED:
-        return {"fused": 1.0}
-    weights = profile.weights_for(model)
-    by_part = {
-        "lexical_scaled": weights.lexical,
-        "similarity": weights.semantic,
-        "similarity_context": weights.semantic_context,
-        "actor": weights.actor,
-        "recency": weights.recency,
-        "importance": weights.importance,
-        "pinned": weights.pinned,
-    }
-    scale = fusion_scale(weights)
-    return {part: weight / scale for part, weight in by_part.items()}
+def joined(parts: Sequence[Priors]) -> Priors:
+    """Those of several groups of units, one after the other."""
+    return Priors(*(np.concatenate([getattr(part, name) for part in parts]) for name in Priors.__slots__))
+
+
+def _days(now: datetime, then: Floats) -> Floats:
+    passed: Floats = np.maximum(now.timestamp() - then, 0.0) / _DAY
+    return passed
+
+
+def priors_of(units: list[Memory | Turn]) -> Priors:
+    """The columns of a few units that are at hand."""
+    memories = [unit if isinstance(unit, Memory) else None for unit in units]
+    return Priors(
+        happened=np.array([(unit.event_time or _written(unit)).timestamp() for unit in units], dtype=np.float64),
+        hit=np.array([_used(unit).timestamp() for unit in units], dtype=np.float64),
+        importance=np.array([m.importance if m else TURN_IMPORTANCE for m in memories], dtype=np.int64),
+        pinned=np.array([m is not None and m.pinned for m in memories], dtype=np.bool_),
+        insight=np.array([m is not None and m.type is MemoryType.INSIGHT for m in memories], dtype=np.bool_),
+        reinforcement=np.array([m.reinforcement if m else 0 for m in memories], dtype=np.int64),
+        mentions=np.array([m.mention_count if m else 1 for m in memories], dtype=np.int64),
+        hits=np.array([m.hits if m else 0 for m in memories], dtype=np.int64),
+    )
+
+
+def _written(unit: Memory | Turn) -> datetime:
+    return unit.updated_at if isinstance(unit, Memory) else unit.recorded_at
+
+
+def _used(unit: Memory | Turn) -> datetime:
+    return (unit.last_hit_at or unit.recorded_at) if isinstance(unit, Memory) else unit.recorded_at

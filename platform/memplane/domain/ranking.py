@@ -1,6 +1,7 @@
-"""Ranking as pure functions over raw signals, so that every database ranks alike.
+"""The signals of a question, as pure functions over what a database says, so that every database ranks alike.
 
-Arrays have one entry per unit (a memory or a turn) in scope unless said otherwise.
+Arrays have one entry per unit (a memory or a turn) in scope unless said otherwise. How signals become one score is in
+:mod:`memplane.domain.fusion`.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
+from memplane.domain.policy import Bm25
+from memplane.domain.priors import Priors
 from memplane.domain.surroundings import Floats, Places, Surroundings
 
 Posting = tuple[Places, Floats]
@@ -25,15 +27,27 @@ class Signals:
         postings: one for each query term.
         similarity: cosine with the query, NaN where the unit has no embedding; ``None`` without a query embedding.
         actor: whether the query names the unit's actor.
+        priors: what speaks for units beside the question.
+        entity: how many of the entities that the query names the unit mentions; ``None`` where nobody looked.
     """
 
     surroundings: Surroundings
     postings: Sequence[Posting]
     similarity: NDArray[np.float32] | None
     actor: NDArray[np.bool_]
+    priors: Priors
+    entity: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.surroundings)
+
+    def holding_all(self, terms: Sequence[int]) -> NDArray[np.bool_]:
+        """Which units hold every one of some query terms, given by their places among the postings."""
+        held = np.zeros(len(self), dtype=np.int64)
+        for term in terms:
+            held[self.postings[term][0]] += 1
+        whole: NDArray[np.bool_] = held == len(terms)
+        return whole
 
     def matched(self, units: Places) -> NDArray[np.bool_]:
         """Which query terms stand in which of some units: shape (units, terms)."""
@@ -43,87 +57,6 @@ class Signals:
             holds[places] = True
             found[:, column] = holds[units]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Scores of every unit in scope, and the parts they were made of.
-
-    Attributes:
-        score: what the units are ranked by, before priors.
-        lexical: contextual BM25, raw.
-        lexical_scaled: BM25 divided by the best of the scope, 0…1.
-        similarity: cosine with the query, 0 where there is none.
-        similarity_context: cosine averaged over the unit and its neighbours.
-        actor: 1.0 where the query names the actor.
-    """
-
-    score: Floats
-    lexical: Floats
-    lexical_scaled: Floats
-    similarity: Floats
-    similarity_context: Floats
-    actor: Floats
-
-
-def score(signals: Signals, profile: RankingProfile, model: str) -> Scored:
-    """Score every unit by a profile.
-
-    Args:
-        signals: the raw signals of the scope.
-        profile: from the policy.
-        model: the embedding model's name, which chooses the weights.
-    """
-    lexical = contextual_bm25(signals, profile.bm25)
-    best = float(lexical.max(initial=0.0))
-    scaled = lexical / best if best > 0 else lexical
-    similarity = np.zeros(len(signals)) if signals.similarity is None else np.nan_to_num(signals.similarity, nan=0.0)
-    similarity = similarity.astype(np.float64)
-    near = signals.surroundings
-    context = near.spread(similarity, profile.bm25) / near.shares(profile.bm25)
-    actor = signals.actor.astype(np.float64)
-    parts = Scored(np.zeros(0), lexical, scaled, similarity, context, actor)
-    return Scored(_fused(parts, profile, model), lexical, scaled, similarity, context, actor)
-
-
-def _fused(parts: Scored, profile: RankingProfile, model: str) -> Floats:
-    match profile.method:
-        case RankingMethod.CALIBRATED:
-            return calibrated(parts, profile.weights_for(model))
-        case RankingMethod.RRF:
-            return reciprocal_rank((parts.lexical, parts.similarity), profile.rrf_k)
-        case RankingMethod.LEXICAL:
-            return parts.lexical_scaled
-        case RankingMethod.SEMANTIC:
-            return parts.similarity
-
-
-def calibrated(parts: Scored, weights: FusionWeights) -> Floats:
-    """Weighted sum of scaled signals, divided by the sum of the weights, so that a score lies in about 0…1."""
-    total = (
-        weights.lexical * parts.lexical_scaled
-        + weights.semantic * parts.similarity
-        + weights.semantic_context * parts.similarity_context
-        + weights.actor * parts.actor
-    )
-    return total / fusion_scale(weights)
-
-
-def fusion_scale(weights: FusionWeights) -> float:
-    """The sum of the fusion's signal weights."""
-    return (weights.lexical + weights.semantic + weights.semantic_context + weights.actor) or 1.0
-
-
-def reciprocal_rank(signals: tuple[Floats, ...], k: int) -> Floats:
-    """Reciprocal rank fusion, Σ 1/(k + rank), over the units that a signal scores above zero (Cormack et al., 2009).
-
-    Equals share the best of their ranks, so that no score depends on the order in which units were read.
-    """
-    total = np.zeros(len(signals[0]))
-    for signal in signals:
-        ranks = 1 + np.searchsorted(np.sort(-signal), -signal)
-        total += np.where(signal > 0, 1.0 / (k + ranks), 0.0)
-    return total
 
 
 def contextual_bm25(signals: Signals, parameters: Bm25) -> Floats:

@@ -22,6 +22,9 @@ _PARAMETERS: Mapping[RankingMethod, tuple[str, ...]] = {
     RankingMethod.RRF: ("bm25", "rrf_k"),
     RankingMethod.LEXICAL: ("bm25",),
     RankingMethod.SEMANTIC: (),
+    RankingMethod.WEIGHTED: ("bm25",),
+    RankingMethod.HEBBIAN: ("bm25",),
+    RankingMethod.LAYERED: ("bm25",),
 }
 """What each method is governed by; the others would have no effect, and are refused."""
 
@@ -36,7 +39,7 @@ def read_ranking(root: Value) -> Mapping[str, RankingProfile]:
 
 
 def _profile(name: str, value: Value) -> RankingProfile:
-    fields = value.fields(("method",), ("bm25", "weights", "rrf_k"))
+    fields = value.fields(("method",), ("bm25", "weights", "rrf_k", "relation"))
     problems = len(value.report)
     method = fields["method"].choice("method", RankingMethod, RankingMethod.SEMANTIC)
     if fields["method"].present and len(value.report) == problems:
@@ -47,13 +50,14 @@ def _profile(name: str, value: Value) -> RankingProfile:
         bm25=_bm25(fields["bm25"]),
         weights=_weights(fields["weights"]) if fields["weights"].present else MappingProxyType({}),
         rrf_k=fields["rrf_k"].whole(1, MAX_RRF_K, fallback=DEFAULT_RRF_K),
+        relation=fields["relation"].number(0.0, MAX_WEIGHT, fallback=0.0),
     )
 
 
 def _refuse_idle(fields: Mapping[str, Value], method: RankingMethod) -> None:
     for key in ("bm25", "weights", "rrf_k"):
         if fields[key].present and key not in _PARAMETERS[method]:
-            accepted = ", ".join(("method", *_PARAMETERS[method]))
+            accepted = ", ".join(("method", *_PARAMETERS[method], "relation"))
             fields[key].fail_key(f"has no effect with `method: {method}`; accepted: {accepted}")
     if method is RankingMethod.CALIBRATED and not fields["weights"].present:
         fields["weights"].fail_key(f"missing; `method: {method}` needs weights by embedding model")
@@ -98,7 +102,8 @@ def _weights(value: Value) -> Mapping[str, FusionWeights]:
 
 def _fusion(value: Value) -> FusionWeights:
     fields = value.fields(
-        ("lexical", "semantic", "semantic_context", "actor"), ("recency", "importance", "pinned", "insight")
+        ("lexical", "semantic", "semantic_context", "actor"),
+        ("entity", "when", "phrase", "recency", "importance", "pinned", "insight"),
     )
 
     def weight(key: str) -> float:
@@ -109,6 +114,9 @@ def _fusion(value: Value) -> FusionWeights:
         semantic=weight("semantic"),
         semantic_context=weight("semantic_context"),
         actor=weight("actor"),
+        entity=weight("entity"),
+        when=weight("when"),
+        phrase=weight("phrase"),
         recency=weight("recency"),
         importance=weight("importance"),
         pinned=weight("pinned"),

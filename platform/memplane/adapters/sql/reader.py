@@ -60,6 +60,10 @@ class SqlReader(ABC):
         rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
+    async def strengths(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, float]:
+        """Of each of these memories that has relations to others in scope, the strength of the strongest."""
+        return {row["id"]: row["strength"] for row in await self.rows(statements.strengths(scope, self.syntax, ids))}
+
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
         """Entities that memories in scope mention, those that most mention first."""
         rows = await self.rows(statements.entities(scope, self.syntax, wanted, limit))

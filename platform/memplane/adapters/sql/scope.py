@@ -6,11 +6,8 @@ from typing import Protocol
 
 from memplane.domain.entities import key_of
 from memplane.domain.memory import MemoryType, TrustState, Visibility
+from memplane.domain.priors import TURN_IMPORTANCE
 from memplane.domain.scope import Scope
-
-TURN_IMPORTANCE = 3
-"""Turns have no importance of their own; filters treat them as ordinary."""
-
 
 _MENTIONS = """EXISTS (
 SELECT 1 FROM memory_entities me JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id

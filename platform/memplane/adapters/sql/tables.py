@@ -283,6 +283,7 @@ entities = sa.Table(
     time_column("created_at", nullable=False),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.UniqueConstraint("tenant_id", "user_id", "kind", "name_key"),
+    sa.Index("ix_entities_name", "tenant_id", "user_id", "name_key"),
     to_tenant(),
 )
 

@@ -15,10 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.adapters.sql.rows import TERM
+from memplane.domain.priors import Priors
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-"""rowid, version, id, thread key, seq, term length, actor, packed terms, embedding."""
+"""rowid, version, id, thread key, seq, term length, actor, packed terms, embedding, and the columns of priors."""
+PRIORS: tuple[tuple[str, type], ...] = (
+    ("happened", np.float64),
+    ("hit", np.float64),
+    ("importance", np.int64),
+    ("pinned", np.bool_),
+    ("insight", np.bool_),
+    ("reinforcement", np.int64),
+    ("mentions", np.int64),
+    ("hits", np.int64),
+)
+"""The columns of priors, as they follow the others in a row."""
 Numbers = NDArray[np.int64]
 _TAIL = 32_768
 """Terms that may wait to be sorted in: looking through so many costs 8 µs a term."""
@@ -66,6 +78,7 @@ class MaterialCache:
         self._actor = np.zeros(0, dtype=np.int64)
         self._actors: dict[str, int] = {"": 0}
         self._terms = _Postings()
+        self._priors: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in PRIORS}
 
     def missing(self, epoch: int, rowids: Numbers, versions: Numbers) -> list[int]:
         """The rows whose material is not held, as of a removal epoch."""
@@ -83,7 +96,7 @@ class MaterialCache:
         """Hold the material of rows, in place of other versions, unless rows were removed meanwhile."""
         if not rows or epoch != self._epoch:
             return
-        rowid, version, identity, thread, seq, length, actor, terms, embedding = zip(*rows, strict=True)
+        rowid, version, identity, thread, seq, length, actor, terms, embedding, *priors = zip(*rows, strict=True)
         start, end = self._count, self._count + len(rows)
         self._grow(end)
         rowids = np.array(rowid, dtype=np.int64)
@@ -93,6 +106,8 @@ class MaterialCache:
         self._version[start:end] = version
         self.ids[start:end] = np.frombuffer(bytes.fromhex("".join(identity)), dtype="V16")
         self.thread[start:end], self.seq[start:end], self.length[start:end] = thread, seq, length
+        for (name, _), values in zip(PRIORS, priors, strict=True):
+            self._priors[name][start:end] = values
         self._actor[start:end] = [self._actors.setdefault((name or "").lower(), len(self._actors)) for name in actor]
         has = np.array([vector is not None for vector in embedding], dtype=np.bool_)
         vectors = np.frombuffer(b"".join(vector for vector in embedding if vector is not None), "<f2")
@@ -111,6 +126,11 @@ class MaterialCache:
         self.embedding = _room(self.embedding, size)
         self.embedded = _room(self.embedded, size)
         self._actor = _room(self._actor, size)
+        self._priors = {name: _room(values, size) for name, values in self._priors.items()}
+
+    def priors(self, places: Numbers) -> Priors:
+        """What speaks for units beside the question."""
+        return Priors(**{name: values[places] for name, values in self._priors.items()})
 
     def places(self, rowids: Numbers) -> Numbers:
         """Places of held rows."""

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplane.adapters.sql.packing import PackedIds
+from memplane.adapters.sql.packing import PackedIds, counted
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.adapters.sqlite.cache import MaterialCache, Numbers, ScopeCache, ScopeKey
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from memplane.application.records import Candidates, Query
+from memplane.domain.priors import TURN_IMPORTANCE, Priors, joined
 from memplane.domain.ranking import Posting, Signals
 from memplane.domain.scope import Scope
 from memplane.domain.surroundings import Surroundings, in_thread_order
@@ -29,7 +30,7 @@ _SCOPE = "SELECT group_concat(u.rowid), {versions}, {expiry} FROM {table} u WHER
 _EPOCH = "SELECT removals, changes FROM search_epoch"
 # Served by the rowid.
 _MATERIAL = """
-SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.terms, u.embedding
+SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.terms, u.embedding, {priors}
   FROM {table} u WHERE u.rowid IN (SELECT value FROM json_each(:rowids))"""
 
 
@@ -47,10 +48,21 @@ class _Source:
     expiry: str
     thread: str
     seq: str
+    priors: str
 
 
-_MEMORIES = _Source("memories", "u.version", "group_concat(u.version)", _ENDS, "0", "0")
-_TURNS = _Source("turns", "0", "NULL", "NULL", "u.thread_key", "u.seq")  # a turn is never rewritten
+_SECONDS = "(julianday({}) - 2440587.5) * 86400.0"
+_OF_MEMORIES = (
+    f"{_SECONDS.format('coalesce(u.event_time, u.updated_at)')},"
+    f" {_SECONDS.format('coalesce(u.last_hit_at, u.recorded_at)')},"
+    " u.importance, u.pinned, u.type = 'insight', u.reinforcement, u.mention_count, u.hits"
+)
+_OF_TURNS = (
+    f"{_SECONDS.format('coalesce(u.event_time, u.recorded_at)')}, {_SECONDS.format('u.recorded_at')},"
+    f" {TURN_IMPORTANCE}, 0, 0, 0, 1, 0"
+)
+_MEMORIES = _Source("memories", "u.version", "group_concat(u.version)", _ENDS, "0", "0", _OF_MEMORIES)
+_TURNS = _Source("turns", "0", "NULL", "NULL", "u.thread_key", "u.seq", _OF_TURNS)  # a turn is never rewritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +89,14 @@ class _Units:
         stands: for each place of a part's cache, where the unit stands among all; -1 for one that is not in scope.
         ids: of the units.
         surroundings: who stands next to whom.
+        priors: what speaks for them beside the question.
     """
 
     parts: Sequence[_InScope]
     stands: Sequence[Numbers]
     ids: PackedIds
     surroundings: Surroundings
+    priors: Priors
 
     @classmethod
     def of(cls, parts: Sequence[_InScope]) -> "_Units":
@@ -97,7 +111,8 @@ class _Units:
             np.concatenate([getattr(part.cache, column)[part.places] for part in parts])
             for column in ("thread", "seq", "length", "ids")
         )
-        return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length))
+        priors = joined([part.cache.priors(part.places) for part in parts])
+        return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length), priors)
 
     def postings(self, terms: Sequence[int]) -> list[Posting]:
         """For each term, the units that hold it, and how often."""
@@ -160,7 +175,12 @@ def _candidates(connection: sqlite3.Connection, caches: SearchCaches, scope: Sco
     """Find the units in scope and measure them; one thread at a time, for they would load the same."""
     with caches.lock:
         units = _units(connection, caches, scope)
-        return Candidates(units.ids, _measured(units, query))
+        return Candidates(units.ids, _measured(units, query, _named(connection, scope, query)))
+
+
+def _named(connection: sqlite3.Connection, scope: Scope, query: Query) -> list[Row]:
+    """Memories that mention what the query names."""
+    return fetched(connection, mentioning(scope, SYNTAX, query.names)) if query.names else []
 
 
 def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -> _Units:
@@ -220,13 +240,13 @@ def _load(
     connection: sqlite3.Connection, source: _Source, cache: MaterialCache, epoch: int, missing: Sequence[int]
 ) -> None:
     """Read what the cache does not hold yet."""
-    columns = {"table": source.table, "version": source.version, "thread": source.thread, "seq": source.seq}
+    columns = {name: getattr(source, name) for name in ("table", "version", "thread", "seq", "priors")}
     for start in range(0, len(missing), _FETCHED):
         part = {"rowids": json.dumps(missing[start : start + _FETCHED])}
         cache.add(epoch, connection.execute(_MATERIAL.format(**columns), part).fetchall())
 
 
-def _measured(units: _Units, query: Query) -> Signals:
+def _measured(units: _Units, query: Query, named: Sequence[Row]) -> Signals:
     """The signals of units for a query."""
     similarity = None
     if query.embedding is not None:
@@ -236,6 +256,8 @@ def _measured(units: _Units, query: Query) -> Signals:
         postings=units.postings(list(query.terms.counts)),
         similarity=similarity,
         actor=np.concatenate([part.cache.actor_named(part.places, query.words) for part in units.parts]),
+        priors=units.priors,
+        entity=counted(units.ids, named) if query.names else None,
     )
 
 
