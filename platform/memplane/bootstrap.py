@@ -198,10 +198,12 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
         from memplane.adapters.sqlite.storage import SqliteStorage  # noqa: PLC0415 - loaded when it is chosen
 
         return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions, wait=settings.pool_wait)
+    from memplane.adapters.postgres.scopes import ScopeMemory  # noqa: PLC0415 - loaded when it is chosen
     from memplane.adapters.postgres.storage import PostgresStorage  # noqa: PLC0415 - loaded when it is chosen
 
     return PostgresStorage(
         url,
+        scopes=ScopeMemory(dimensions, settings.search_memory_mb * 2**20),
         pool_size=settings.pool_size,
         pool_wait=settings.pool_wait,
         statement_timeout_ms=settings.statement_timeout_ms,

@@ -112,6 +112,9 @@ class Settings(OidcSettings):
         default=8, ge=2, le=100, description="database connections for reads, and as many for writes"
     )
     pool_wait: float = Field(default=5.0, gt=0, description="seconds a request waits for a connection before 503")
+    search_memory_mb: int = Field(
+        default=256, ge=0, le=1_000_000, description="memory for the scopes that are asked for again and again; 0: none"
+    )
     statement_timeout_ms: int = Field(default=10_000, ge=100, description="the longest statement")
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="the largest request body")
     rate_per_second: float = Field(

@@ -29,6 +29,8 @@ KEYED = {
     "sql/prepared.py replacing": "stores a memory that `lock` has found through the predicate",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
+    "postgres/scopes.py HORIZON": "says which transaction was the last to change a unit, and nothing of the unit",
+    "postgres/scopes.py CHANGED": "names units of the user that leave what is remembered of a scope; shown to nobody",
     "postgres/session.py _flushing": "counts the rows that the same statement added",
     "postgres/session.py _adding": "adds rows that the gateway has authorised, and reads them from its parameter alone",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",

@@ -161,7 +161,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "first page": lambda reader: reader.memories(NAMED, before=None, limit=50),
     "later page": lambda reader: reader.memories(NAMED, before=IDS[0], limit=50),
     "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
-    "strengths": lambda reader: reader.strengths(NAMED, IDS),
+    "edges": lambda reader: reader.edges(NAMED, IDS, 1_000),
     "related": lambda reader: reader.related(NAMED, IDS, 20),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from memplane.adapters.sql.material import Material
 from memplane.adapters.sql.rows import pack_terms
-from memplane.adapters.sqlite.cache import MaterialCache, Row, ScopeCache
+from memplane.adapters.sqlite.cache import Row, ScopeCache, columns_of
 from memplane.domain.text import terms
 
 DIMENSIONS = 8
@@ -28,16 +29,16 @@ def numbers(*values: int) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
-def frequency(cache: MaterialCache, places: NDArray[np.int64]) -> list[list[float]]:
+def frequency(cache: Material, places: NDArray[np.int64]) -> list[list[float]]:
     """How often each placed unit holds each of the names."""
     held = [dict(zip(where.tolist(), count.tolist(), strict=True)) for where, count in cache.holders(NAMES)]
     return [[column.get(int(place), 0) for column in held] for place in places]
 
 
-def filled(rows: Sequence[Row], dimensions: int = DIMENSIONS) -> MaterialCache:
-    cache = MaterialCache(dimensions)
+def filled(rows: Sequence[Row], dimensions: int = DIMENSIONS) -> Material:
+    cache = Material(dimensions)
     assert cache.missing(EPOCH, numbers(*(r[0] for r in rows)), numbers(*(r[1] for r in rows))) == [r[0] for r in rows]
-    cache.add(EPOCH, rows)
+    cache.add(EPOCH, *columns_of(rows, dimensions))
     return cache
 
 
@@ -56,7 +57,7 @@ def test_what_was_added_is_held_in_the_order_asked() -> None:
 def test_a_new_version_takes_the_place_of_the_old() -> None:
     cache = filled([row(1, "hall", EAST), row(2, "hall", EAST)])
     assert cache.missing(EPOCH, numbers(1, 2), numbers(2, 1)) == [1]
-    cache.add(EPOCH, [row(1, "menu", NORTH, version=2)])
+    cache.add(EPOCH, *columns_of([row(1, "menu", NORTH, version=2)], DIMENSIONS))
     assert cache.missing(EPOCH, numbers(1, 2), numbers(2, 1)) == []
     places = cache.places(numbers(1, 2))
     assert frequency(cache, places) == [[0, 1], [1, 0]]
@@ -67,7 +68,7 @@ def test_many_terms_are_found_sorted_in_or_not() -> None:
     """What comes late waits unsorted; either way a term's holders are all found, without those of old versions."""
     rows = [row(each, f"hall w{each}{'' if each % 3 else ' menu'}", None) for each in range(1, 20_001)]
     cache = filled(rows)
-    cache.add(EPOCH, [row(3, "tomato", None, version=2), row(20_001, "hall", None)])
+    cache.add(EPOCH, *columns_of([row(3, "tomato", None, version=2), row(20_001, "hall", None)], DIMENSIONS))
     hall, menu = (set(where.tolist()) for where, _ in cache.holders(list(terms("hall menu").counts)))
     if hall < menu:
         hall, menu = menu, hall
@@ -79,14 +80,14 @@ def test_many_terms_are_found_sorted_in_or_not() -> None:
 def test_a_removal_empties_it_for_a_number_may_be_given_out_again() -> None:
     cache = filled([row(1, "hall", EAST), row(2, "menu", EAST)])
     assert cache.missing(EPOCH + 1, numbers(2), numbers(1)) == [2]
-    cache.add(EPOCH + 1, [row(2, "hall", NORTH)])
+    cache.add(EPOCH + 1, *columns_of([row(2, "hall", NORTH)], DIMENSIONS))
     assert frequency(cache, cache.places(numbers(2))) == [[1, 0]]
 
 
 def test_what_was_read_before_a_removal_is_not_held() -> None:
     cache = filled([row(1, "hall", EAST)])
     assert cache.missing(EPOCH + 1, numbers(1), numbers(1)) == [1]
-    cache.add(EPOCH, [row(1, "hall", EAST)])
+    cache.add(EPOCH, *columns_of([row(1, "hall", EAST)], DIMENSIONS))
     assert cache.missing(EPOCH + 1, numbers(1), numbers(1)) == [1]
 
 

@@ -90,8 +90,11 @@ class Reader(Protocol):
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...
 
-    async def strengths(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, float]:
-        """Of each of these memories that has relations to others in scope, the strength of the strongest."""
+    async def edges(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, UUID, float]]:
+        """The strongest relations of these memories of the scope: (that id, the other id, strength).
+
+        The other may be out of scope: who asks looks it up among what is in scope.
+        """
         ...
 
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:

@@ -14,6 +14,7 @@ from memplane.domain.fusion import RELATION, Asked, Scored, score
 from memplane.domain.policy import RankingProfile
 from memplane.domain.scope import Scope
 
+MOST_EDGES = 1_000
 FEW = 4_000
 """Units up to which handing them to another thread takes longer than scoring them."""
 
@@ -67,10 +68,23 @@ async def rank(reader: Reader, scope: Scope, query: Query, by: By, limit: int) -
         pool = await asyncio.to_thread(_pool, candidates, query, by, limit)
     weight = by.profile.relation
     if weight and pool:
-        linked = await reader.strengths(scope, [standing.id for standing in pool])
-        pool = [_related(standing, linked.get(standing.id, 0.0), weight) for standing in pool]
+        strongest = await _strongest(reader, scope, candidates, pool)
+        pool = [_related(standing, strongest.get(standing.id, 0.0), weight) for standing in pool]
     pool.sort(key=lambda standing: (-standing.score, standing.id))
     return Ranking(pool, len(candidates.ids))
+
+
+async def _strongest(
+    reader: Reader, scope: Scope, candidates: Candidates, pool: Sequence[Standing]
+) -> Mapping[UUID, float]:
+    """Of each of the best units, its strongest relation to another one in scope."""
+    edges = await reader.edges(scope, [standing.id for standing in pool], MOST_EDGES)
+    there = candidates.ids.places(b"".join(other.bytes for _, other, _ in edges))
+    found: dict[UUID, float] = {}
+    for (of, _, strength), place in zip(edges, there.tolist(), strict=True):  # the strongest come first
+        if place >= 0:
+            found.setdefault(of, strength)
+    return found
 
 
 def _pool(candidates: Candidates, query: Query, by: By, limit: int) -> list[Standing]:

@@ -1,8 +1,9 @@
 """What the use cases hand to storage, and what it hands back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
@@ -43,11 +44,23 @@ class Query:
     names: tuple[str, ...] = ()
 
 
+class UnitIds(Protocol):
+    """The ids of every unit in scope."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int) -> UUID: ...
+
+    def places(self, wanted: bytes) -> NDArray[np.intp]:
+        """Where each of some ids of 16 bytes stands, -1 for those that are not in scope."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Every unit in scope, with its raw signals; ``ids[i]`` belongs to row ``i`` of the signals."""
 
-    ids: Sequence[UUID]
+    ids: UnitIds
     signals: Signals
 
 

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine.interfaces import Compiled
 
-from memplane.adapters.postgres.search import UNIT_BYTES, scan_statements, unpack
+from memplane.adapters.postgres.packed import UNIT_BYTES, unpack
+from memplane.adapters.postgres.search import scan_statements, sources_of
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sql import prepared
 from memplane.adapters.sql.gateway_stores import wanted_names
@@ -45,10 +46,11 @@ class PostgresUnitOfWork(SqlUnitOfWork):
         memory, query = look.memory, Query(look.material.terms, (), look.material.embedding)
         place = {"tenant_id": self._tenant} | place_of(memory)
         buried = {"tenant_id": self._tenant, "scope": memory.user_id, "category": memory.category}
+        taken = _as_statement(prepared.taken(memory), place)
         asked = {
             "buried": _as_statement(prepared.BURIED, buried),
             "there": _as_statement(prepared.same(memory), place),
-            "near": _unless(scan_statements(look.scope, query)[0], _as_statement(prepared.taken(memory), place)),
+            "near": _unless(scan_statements(sources_of(look.scope), query)[0], taken),
         }
         if look.mentions:
             asked["known"] = Statement(_KNOWN, wanted_names(self._tenant, memory.user_id, look.mentions))

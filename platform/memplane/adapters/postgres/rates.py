@@ -20,6 +20,15 @@ rate_limits = sa.Table(
     prefixes=["UNLOGGED"],
 )
 
+sa.Table(
+    "unit_removals",
+    PASSING,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("removed_in", sa.BigInteger, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id"),
+)
+
 # One statement, and so one short lock of one row, by its primary key: refill for the time that went by, then give what
 # is wanted, or at least what is needed, or nothing.
 DRAW = """

@@ -4,28 +4,33 @@ Every statement runs inside a transaction that has set the tenant for row-level 
 predicate besides. Named parameters are psycopg's.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection
 from psycopg.rows import AsyncRowFactory, DictRow, dict_row, tuple_row
 from psycopg.sql import SQL
 
-from memplane.adapters.sql.packing import PackedIds, counted, postings
+from memplane.adapters.postgres.packed import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
+from memplane.adapters.postgres.scopes import (
+    MOST_UNITS,
+    Kept,
+    Key,
+    Look,
+    ScopeMemory,
+    changed,
+    horizon,
+    key_of,
+)
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
-from memplane.adapters.sql.scope import memories_in, turns_in
+from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.adapters.sql.statements import Statement, mentioning
+from memplane.application.offload import offload
 from memplane.application.records import Candidates, Query
-from memplane.domain.priors import TURN_IMPORTANCE, Priors
-from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
-from memplane.domain.surroundings import Surroundings, in_thread_order
 
 T = TypeVar("T")
 
@@ -52,6 +57,10 @@ class PostgresSyntax:
         """Rows of a table by a bound list of ids."""
         return f"{table} {alias}", self.any_of(f"{alias}.id", name)
 
+    def packed(self, column: str) -> str:
+        """All ids of a column as one value."""
+        return f"string_agg(uuid_send({column}), ''::bytea)"
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as psycopg takes them: as they are."""
         return dict(values)
@@ -62,65 +71,34 @@ SYNTAX = PostgresSyntax("%({})s")
 TEXT_SYNTAX = PostgresSyntax(":{}")
 """For conditions inside SQLAlchemy's text."""
 
-_UNIT = np.dtype(
-    [
-        *(("id", "V16"), ("thread", ">i8"), ("seq", ">i4"), ("length", ">i4"), ("terms", ">i4"), ("sim", ">f4")),
-        ("actor", "u1"),
-        *(("happened", ">i8"), ("hit", ">i8"), ("importance", ">i2"), ("marks", ">i2")),
-        *(("reinforcement", ">i4"), ("mentions", ">i4"), ("hits", ">i4")),
-    ]
-)
-"""One unit as the scan packs it, big-endian like PostgreSQL's binary send functions."""
-UNIT_BYTES = _UNIT.itemsize
-
-# One pass over the units in scope: their places, lengths, similarity and terms, packed so that 10 000 units travel as
-# two values. Served by ix_memories_user and uq_turns_tenant_id_user_id_thread_id_seq; cost follows the scope.
-_SCAN = """
-SELECT string_agg(uuid_send(u.id) || int8send({thread}) || int4send({seq}) || int4send(u.term_length)
-         || int4send(octet_length(u.terms) / 5) || float4send({similarity}) || {actor} || {priors}, ''::bytea) AS units,
-       string_agg(u.terms, ''::bytea) AS terms
-  FROM {table} u
- WHERE {scope}"""
-_SIMILARITY = "coalesce(-(u.embedding <#> %(embedding)s::halfvec), 'NaN')::real"
-_NO_SIMILARITY = "'NaN'::real"
-_ACTOR = r"CASE WHEN string_to_array(lower(u.actor_id), ' ') && %(words)s THEN '\x01'::bytea ELSE '\x00'::bytea END"
-
-_PINNED, _INSIGHT = 1, 2
-# microseconds since 2000, as PostgreSQL keeps times
-_OF_MEMORIES = (
-    "timestamptz_send(coalesce(u.event_time, u.updated_at))"
-    " || timestamptz_send(coalesce(u.last_hit_at, u.recorded_at)) || int2send(u.importance)"
-    f" || int2send((u.pinned::int * {_PINNED} + (u.type = 'insight')::int * {_INSIGHT})::int2)"
-    " || int4send(u.reinforcement) || int4send(u.mention_count) || int4send(u.hits)"
-)
-_ORDINARY = "".join(f"{value:0{size}x}" for value, size in ((TURN_IMPORTANCE, 4), (0, 4), (0, 8), (1, 8), (0, 8)))
-_OF_TURNS = (
-    "timestamptz_send(coalesce(u.event_time, u.recorded_at)) || timestamptz_send(u.recorded_at)"
-    rf" || '\x{_ORDINARY}'::bytea"
-)
-_EPOCH = 946_684_800.0
-"""The first moment of 2000, in seconds since 1970."""
+Asked = tuple[Mapping[str, str], Predicate]
+"""A table of units, as packed columns, and the scope predicate for it."""
 
 
-def scan_statements(scope: Scope, query: Query) -> list[Statement]:
+def sources_of(scope: Scope) -> list[Asked]:
+    """The tables of which units may be in scope."""
+    both = ((MEMORIES, memories_in(scope, SYNTAX, "u")), (TURNS, turns_in(scope, SYNTAX, "u")))
+    return [(columns, allowed) for columns, allowed in both if allowed is not None]
+
+
+def scan_statements(sources: Sequence[Asked], query: Query) -> list[Statement]:
     """The scan of memories, and of turns where they are in scope."""
     shared: dict[str, object] = {"words": list(query.words)}
     if query.embedding is not None:
         shared["embedding"] = HalfVector(query.embedding)
-    sources = (
-        (memories_in(scope, SYNTAX, "u"), {"table": "memories", "thread": "0", "seq": "0", "priors": _OF_MEMORIES}),
-        (
-            turns_in(scope, SYNTAX, "u"),
-            {"table": "turns", "thread": "u.thread_key", "seq": "u.seq::int4", "priors": _OF_TURNS},
-        ),
-    )
-    parts = []
-    for allowed, columns in sources:
-        if allowed is not None:
-            similarity = _NO_SIMILARITY if query.embedding is None else _SIMILARITY
-            sql = _SCAN.format(scope=allowed.sql, similarity=similarity, actor=_ACTOR, **columns)
-            parts.append(Statement(sql, allowed.values | shared))
-    return parts
+    return [
+        Statement(scan_of(columns, allowed, by_meaning=query.embedding is not None), allowed.values | shared)
+        for columns, allowed in sources
+    ]
+
+
+def material_statements(sources: Sequence[Asked], since: int | None = None) -> list[Statement]:
+    """The material of all units in scope, or of those that changed at or after a transaction."""
+    later = {} if since is None else {"since": since}
+    return [
+        Statement(material_of(columns, allowed, since=since is not None), allowed.values | later)
+        for columns, allowed in sources
+    ]
 
 
 class PostgresReader(SqlReader):
@@ -128,8 +106,9 @@ class PostgresReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, connection: AsyncConnection[DictRow]) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], scopes: ScopeMemory | None = None) -> None:
         self._connection = connection
+        self._scopes = scopes
 
     async def rows(self, statement: Statement) -> list[Row]:
         """The rows of a statement."""
@@ -143,15 +122,66 @@ class PostgresReader(SqlReader):
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
-        asked = scan_statements(scope, query)
-        scans = len(asked)
-        if query.names:
-            asked.append(mentioning(scope, SYNTAX, query.names))
-        found = await self._all(asked, tuple_row)
-        units = b"".join(rows[0][0] or b"" for rows in found[:scans])
-        terms = b"".join(rows[0][1] or b"" for rows in found[:scans])
-        named = [{"id": identity, "found": count} for rows in found[scans:] for identity, count in rows]
-        return await asyncio.to_thread(unpack, units, terms, query, named)
+        sources = sources_of(scope)
+        key = key_of(scope, [allowed for _, allowed in sources])
+        named = _mentioning(scope, query)
+        if self._scopes is None or key is None:
+            return await self._scanned(sources, query, named)
+        kept = self._scopes.find(key)
+        if kept is None:
+            if not self._scopes.worth(key):
+                return await self._scanned(sources, query, named)
+            return await self._remembered(self._scopes, key, scope, query)
+        (seen,), *mentions = await self.rows_of_all([horizon(scope), *named])
+        look = Look.of(seen)
+        if not kept.right(look, scope.now):
+            self._scopes.forget(key)
+            return await self._remembered(self._scopes, key, scope, query)
+        if not kept.current(look):
+            await self._brought_up(kept, look, scope, sources)
+        async with kept.lock:
+            return await offload(kept.material.count, kept.measured, query, _ids_of(mentions))
+
+    async def _scanned(self, sources: Sequence[Asked], query: Query, named: Sequence[Statement]) -> Candidates:
+        """Without anything remembered: one pass over the scope, in which the database measures the similarity."""
+        found = await self._all([*scan_statements(sources, query), *named], tuple_row)
+        scans = found[: len(sources)]
+        units = b"".join(rows[0][0] or b"" for rows in scans)
+        terms = b"".join(rows[0][1] or b"" for rows in scans)
+        mentions = b"".join(rows[0][0] or b"" for rows in found[len(sources) :])
+        return await offload(len(units) // UNIT_BYTES, unpack, units, terms, query, mentions)
+
+    async def _remembered(self, scopes: ScopeMemory, key: Key, scope: Scope, query: Query) -> Candidates:
+        """The whole scope's material, kept for the next question."""
+        sources, named = sources_of(scope), _mentioning(scope, query)
+        asked = [horizon(scope), *material_statements(sources), *named]
+        (seen,), *found = await self.rows_of_all(asked)
+        parts, mentions = found[: len(sources)], _ids_of(found[len(sources) :])
+        size = sum(len(part[0]["units"] or b"") for part in parts) // UNIT_BYTES
+
+        def made() -> tuple[Kept, Candidates]:
+            kept = scopes.made(Look.of(seen), [loaded(part[0], scopes.dimensions) for part in parts])
+            return kept, kept.measured(query, mentions)
+
+        kept, candidates = await offload(size, made)
+        if size <= MOST_UNITS:
+            scopes.keep(key, kept)
+        return candidates
+
+    async def _brought_up(self, kept: Kept, look: Look, scope: Scope, sources: Sequence[Asked]) -> None:
+        """What changed since the scope was looked at, in its place; unless somebody else has done so meanwhile."""
+        before = kept.look
+        gone = [changed(columns["table"], scope, before.horizon) for columns, _ in sources]
+        asked = [*gone, *material_statements(sources, before.horizon)]
+        found = await self.rows_of_all(asked)
+        left, material = found[: len(sources)], found[len(sources) :]
+        async with kept.lock:
+            if kept.look.horizon != before.horizon:
+                return  # a later look than this one
+            for rows in left:
+                kept.take_out(rows[0]["ids"] or b"")
+            kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
+            kept.look = Look(max(before.horizon, look.horizon), look.changed, look.removed)
 
     async def _all(self, asked: Sequence[Statement], rows: AsyncRowFactory[T]) -> list[list[T]]:
         async with AsyncExitStack() as open_cursors:
@@ -162,35 +192,9 @@ class PostgresReader(SqlReader):
             return [list(await cursor.fetchall()) for cursor in cursors]
 
 
-def unpack(units: bytes, terms: bytes, query: Query, named: Sequence[Row] = ()) -> Candidates:
-    """Packed units and their terms as ids and signals, with who mentions what the query names."""
-    read = np.frombuffer(units, dtype=_UNIT)
-    order = in_thread_order(read["thread"].astype(np.int64), read["seq"].astype(np.int32))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    rows = read[order]
-    ids = PackedIds(rows["id"])
-    signals = Signals(
-        surroundings=Surroundings(
-            rows["thread"].astype(np.int64), rows["seq"].astype(np.int32), rows["length"].astype(np.int32)
-        ),
-        postings=postings(read["terms"], terms, list(query.terms.counts), place),
-        similarity=None if query.embedding is None else rows["sim"].astype(np.float32),
-        actor=rows["actor"].astype(bool),
-        priors=_priors(rows),
-        entity=counted(ids, named) if query.names else None,
-    )
-    return Candidates(ids=ids, signals=signals)
+def _mentioning(scope: Scope, query: Query) -> list[Statement]:
+    return [mentioning(scope, SYNTAX, query.names)] if query.names else []
 
 
-def _priors(rows: NDArray[np.void]) -> Priors:
-    return Priors(
-        happened=rows["happened"] / 1e6 + _EPOCH,
-        hit=rows["hit"] / 1e6 + _EPOCH,
-        importance=rows["importance"].astype(np.int64),
-        pinned=(rows["marks"] & _PINNED) > 0,
-        insight=(rows["marks"] & _INSIGHT) > 0,
-        reinforcement=rows["reinforcement"].astype(np.int64),
-        mentions=rows["mentions"].astype(np.int64),
-        hits=rows["hits"].astype(np.int64),
-    )
+def _ids_of(mentions: Sequence[Sequence[Row]]) -> bytes:
+    return b"".join(rows[0]["ids"] or b"" for rows in mentions)

@@ -21,6 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.rates import DRAW
+from memplane.adapters.postgres.scopes import ScopeMemory
 from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.sql.rows import key_of
@@ -51,8 +52,15 @@ class PostgresStorage:
     capabilities = POSTGRES
 
     def __init__(
-        self, url: str, *, pool_size: int = 8, pool_wait: float = 5.0, statement_timeout_ms: int = 10_000
+        self,
+        url: str,
+        *,
+        pool_size: int = 8,
+        pool_wait: float = 5.0,
+        statement_timeout_ms: int = 10_000,
+        scopes: ScopeMemory | None = None,
     ) -> None:
+        self._scopes = scopes
         options = _SESSION.format(ms=statement_timeout_ms)
         self._readers: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
             url,
@@ -150,7 +158,7 @@ class PostgresStorage:
         # one pipeline: BEGIN and the tenant travel with the first statement that is waited for
         async with self._connection() as connection, connection.pipeline(), connection.transaction():
             await connection.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
-            yield PostgresReader(connection)
+            yield PostgresReader(connection, self._scopes)
 
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""

@@ -1,7 +1,6 @@
 """Signals from rows: packed terms looked through for the terms of a query."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 import numpy as np
@@ -37,6 +36,7 @@ class PackedIds(Sequence[UUID]):
 
     def __init__(self, packed: NDArray[np.void]) -> None:
         self._packed = packed
+        self._sorted: tuple[NDArray[np.uint64], NDArray[np.uint64], Places] | None = None
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -46,26 +46,34 @@ class PackedIds(Sequence[UUID]):
             return [UUID(bytes=value.tobytes()) for value in self._packed[index]]
         return UUID(bytes=self._packed[index].tobytes())
 
-    @property
-    def packed(self) -> NDArray[np.void]:
-        """The ids as bytes."""
-        return self._packed
+    @staticmethod
+    def unpacked(value: bytes | str | None) -> bytes:
+        """Ids as a statement packed them: 16 bytes each, or 32 hexadecimal digits."""
+        return bytes.fromhex(value) if isinstance(value, str) else value or b""
+
+    def places(self, wanted: bytes) -> Places:
+        """Where each of some packed ids stands, -1 for those that are not here."""
+        if self._sorted is None:  # numpy sorts and looks up numbers, and not bytes; the second half is the random one
+            high, low = _halves(np.ascontiguousarray(self._packed).view(np.uint64))
+            order = np.argsort(low)
+            self._sorted = high[order], low[order], order
+        high, low, order = self._sorted
+        asked_high, asked_low = _halves(np.frombuffer(wanted, dtype=np.uint64))
+        if not len(order) or not len(asked_low):
+            return np.full(len(asked_low), -1, dtype=np.intp)
+        near = np.searchsorted(low, asked_low).clip(max=len(low) - 1)
+        same = (low[near] == asked_low) & (high[near] == asked_high)
+        return np.where(same, order[near], -1)
 
 
-def counted(ids: PackedIds, rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """Rows of ``id`` and ``found`` as a column: how often each unit was found; the ids of others count nothing."""
+def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    pairs = numbers.reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def counted(ids: PackedIds, found: bytes) -> NDArray[np.float64]:
+    """How often each unit is among packed ids; those of others count nothing."""
     column = np.zeros(len(ids))
-    if not rows or not len(ids):
-        return column
-    # two halves of eight bytes: numpy sorts and looks up numbers, and not bytes
-    halves = np.ascontiguousarray(ids.packed).view(np.uint64).reshape(-1, 2)
-    order = np.argsort(halves[:, 1])
-    for row in rows:
-        high, low = np.frombuffer(row["id"].bytes, dtype=np.uint64)
-        start = np.searchsorted(halves[:, 1], low, sorter=order)
-        for place in order[start:]:
-            if halves[place, 1] != low:
-                break
-            if halves[place, 0] == high:
-                column[place] = row["found"]
+    places = ids.places(found)
+    np.add.at(column, places[places >= 0], 1.0)
     return column

@@ -60,9 +60,10 @@ class SqlReader(ABC):
         rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
-    async def strengths(self, scope: Scope, ids: Sequence[UUID]) -> Mapping[UUID, float]:
-        """Of each of these memories that has relations to others in scope, the strength of the strongest."""
-        return {row["id"]: row["strength"] for row in await self.rows(statements.strengths(scope, self.syntax, ids))}
+    async def edges(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, UUID, float]]:
+        """The strongest relations of these memories of the scope, to others that may be in it or not."""
+        rows = await self.rows(statements.edges(scope.tenant, self.syntax, ids, limit))
+        return [(row["via"], row["id"], row["strength"]) for row in rows]
 
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
         """Entities that memories in scope mention, those that most mention first."""

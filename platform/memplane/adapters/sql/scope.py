@@ -37,6 +37,10 @@ class Syntax(Protocol):
         """Rows of a table by a bound list of ids: what to select from, and the condition."""
         ...
 
+    def packed(self, column: str) -> str:
+        """All ids of a column as one value: see ``PackedIds.unpacked``."""
+        ...
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as the database's driver takes them."""
         ...

@@ -33,23 +33,20 @@ _PAGE = "SELECT {columns} FROM memories m WHERE {scope} AND {page} ORDER BY m.id
 
 # Served by ix_entities_name, ix_entity_aliases_key and ix_memory_entities_entity.
 _MENTIONING = """
-SELECT me.memory_id AS id, count(*) AS found FROM memory_entities me
+SELECT {packed} AS ids FROM memory_entities me
  WHERE me.tenant_id = {tenant} AND me.entity_id IN (
         SELECT e.id FROM entities e WHERE {owner} AND {named}
         UNION SELECT a.entity_id FROM entity_aliases a
                 JOIN entities e ON e.tenant_id = a.tenant_id AND e.id = a.entity_id
-         WHERE a.tenant_id = {tenant} AND {owner} AND {aliased})
- GROUP BY me.memory_id"""
+         WHERE a.tenant_id = {tenant} AND {owner} AND {aliased})"""
 
-# Served by uq_relations_tenant_id_from_id_to_id_relation_type, ix_relations_to and pk_memories.
-_STRENGTHS = """
-SELECT edge.via AS id, max(edge.strength) AS strength
+# Served by uq_relations_tenant_id_from_id_to_id_relation_type and ix_relations_to.
+_EDGES = """
+SELECT edge.via, edge.id, edge.strength
   FROM (SELECT f.from_id AS via, f.to_id AS id, f.strength FROM relations f WHERE f.tenant_id = {tenant} AND {from_ids}
         UNION ALL
         SELECT o.to_id, o.from_id, o.strength FROM relations o WHERE o.tenant_id = {tenant} AND {to_ids}) AS edge
-  CROSS JOIN memories m
- WHERE {scope} AND m.id = edge.id
- GROUP BY edge.via"""
+ ORDER BY edge.strength DESC, edge.id DESC LIMIT {limit}"""
 
 # Served by uq_relations_tenant_id_from_id_to_id_relation_type, ix_relations_to and pk_memories.
 _RELATED = """
@@ -190,16 +187,18 @@ def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> St
     return _filled(_RELATED, allowed, {"limit": limit}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
 
 
-def strengths(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement:
-    """Of each given memory, its strongest relation to another one in scope."""
-    allowed = memories_in(scope, syntax)
-    allowed.values["ids"] = list(ids)
+def edges(tenant: str, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:
+    """The strongest relations of the given memories, to others in whatever scope.
+
+    Only for memories that a scoped statement has found, and who asks looks whether the others are in scope.
+    """
+    asked = Predicate(syntax, values={"tenant": tenant, "ids": list(ids)})
     ends = {"from_ids": syntax.any_of("f.from_id", "ids"), "to_ids": syntax.any_of("o.to_id", "ids")}
-    return _filled(_STRENGTHS, allowed, {}, **ends)
+    return _filled(_EDGES, asked, {"limit": limit}, **ends)
 
 
 def mentioning(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
-    """Memories that mention entities with one of these names, and how many; in whatever scope they are.
+    """Packed ids of memories that mention entities with one of these names, once for each; in whatever scope they are.
 
     Only for units that a scoped statement has found.
     """
@@ -210,7 +209,7 @@ def mentioning(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
         owner.one_of("e.user_id", "users", sorted(scope.users))
     owner.values["names"] = list(names)
     named = {"named": syntax.any_of("e.name_key", "names"), "aliased": syntax.any_of("a.alias_key", "names")}
-    return _filled(_MENTIONING, owner, {}, owner=owner.sql, **named)
+    return _filled(_MENTIONING, owner, {}, owner=owner.sql, packed=syntax.packed("me.memory_id"), **named)
 
 
 def entities(scope: Scope, syntax: Syntax, wanted: EntityQuery, limit: int) -> Statement:

@@ -1,9 +1,8 @@
-"""Search material of every unit, in memory.
+"""What a SQLite file's rows hold for a search, and what is remembered of scopes.
 
 SQLite takes 30 ms to hand 20 000 vectors to Python, so each row's material is read once. A query names the rows in its
-scope by ``rowid`` and ``version``; what the cache does not hold under that name is read in the same snapshot. Material
-under a name never changes: a changed text raises the row's version. ``rowid`` can be given out again after a row was
-removed, so a removal (told by the ``search_epoch`` table, which triggers keep) empties the cache.
+scope by ``rowid`` and ``version``; what is not held under that name is read in the same snapshot. ``rowid`` can be
+given out again after a row was removed, so a removal (told by ``search_epoch``, which triggers keep) empties it.
 """
 
 from collections import OrderedDict
@@ -12,206 +11,42 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from memplane.adapters.sql.material import Columns, Numbers
 from memplane.adapters.sql.rows import TERM
 from memplane.domain.priors import Priors
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 """rowid, version, id, thread key, seq, term length, actor, packed terms, embedding, and the columns of priors."""
-PRIORS: tuple[tuple[str, type], ...] = (
-    ("happened", np.float64),
-    ("hit", np.float64),
-    ("importance", np.int64),
-    ("pinned", np.bool_),
-    ("insight", np.bool_),
-    ("reinforcement", np.int64),
-    ("mentions", np.int64),
-    ("hits", np.int64),
-)
-"""The columns of priors, as they follow the others in a row."""
-Numbers = NDArray[np.int64]
-_TAIL = 32_768
-"""Terms that may wait to be sorted in: looking through so many costs 8 µs a term."""
 
 
-class MaterialCache:
-    """The search material of one table, column by column; for one thread at a time.
-
-    A unit's place never changes and is never given to another one, until a removal empties the cache.
-
-    Attributes:
-        ids: 16 bytes each.
-        thread: thread keys.
-        seq: places in the thread.
-        length: terms in the unit.
-        embedding: unit vectors, zero where there is none.
-        embedded: whether there is one.
-    """
-
-    def __init__(self, dimensions: int) -> None:
-        self.dimensions = dimensions
-        self._clear(epoch=-1)
-
-    @property
-    def epoch(self) -> int:
-        """The removal epoch of what is held."""
-        return self._epoch
-
-    @property
-    def count(self) -> int:
-        """How many places are taken."""
-        return self._count
-
-    def _clear(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._count = 0
-        self._place = np.full(1024, -1, dtype=np.int64)  # by rowid
-        self._version = np.zeros(0, dtype=np.int64)
-        self.ids = np.zeros(0, dtype="V16")
-        self.thread = np.zeros(0, dtype=np.int64)
-        self.seq = np.zeros(0, dtype=np.int32)
-        self.length = np.zeros(0, dtype=np.int32)
-        self.embedding = np.zeros((0, self.dimensions), dtype=np.float32)
-        self.embedded = np.zeros(0, dtype=np.bool_)
-        self._actor = np.zeros(0, dtype=np.int64)
-        self._actors: dict[str, int] = {"": 0}
-        self._terms = _Postings()
-        self._priors: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in PRIORS}
-
-    def missing(self, epoch: int, rowids: Numbers, versions: Numbers) -> list[int]:
-        """The rows whose material is not held, as of a removal epoch."""
-        if epoch > self._epoch:
-            self._clear(epoch)
-        if not len(rowids):
-            return []
-        self._place = _room(self._place, int(rowids.max()) + 1, fill=-1)
-        place = self._place[rowids]
-        known = place >= 0
-        known[known] = self._version[place[known]] == versions[known]
-        return [int(rowid) for rowid in rowids[~known]]
-
-    def add(self, epoch: int, rows: Sequence[Row]) -> None:
-        """Hold the material of rows, in place of other versions, unless rows were removed meanwhile."""
-        if not rows or epoch != self._epoch:
-            return
-        rowid, version, identity, thread, seq, length, actor, terms, embedding, *priors = zip(*rows, strict=True)
-        start, end = self._count, self._count + len(rows)
-        self._grow(end)
-        rowids = np.array(rowid, dtype=np.int64)
-        self._place = _room(self._place, int(rowids.max()) + 1, fill=-1)
-        self._terms.forget(self._place[rowids])
-        self._place[rowids] = np.arange(start, end)
-        self._version[start:end] = version
-        self.ids[start:end] = np.frombuffer(bytes.fromhex("".join(identity)), dtype="V16")
-        self.thread[start:end], self.seq[start:end], self.length[start:end] = thread, seq, length
-        for (name, _), values in zip(PRIORS, priors, strict=True):
-            self._priors[name][start:end] = values
-        self._actor[start:end] = [self._actors.setdefault((name or "").lower(), len(self._actors)) for name in actor]
-        has = np.array([vector is not None for vector in embedding], dtype=np.bool_)
-        vectors = np.frombuffer(b"".join(vector for vector in embedding if vector is not None), "<f2")
-        self.embedding[start:end][has] = vectors.reshape(-1, self.dimensions)
-        self.embedded[start:end] = has
-        self._count = end
-        sizes = [len(packed) // TERM.itemsize for packed in terms]
-        self._terms.add(np.frombuffer(b"".join(terms), dtype=TERM), np.repeat(np.arange(start, end), sizes))
-
-    def _grow(self, size: int) -> None:
-        self._version = _room(self._version, size)
-        self.ids = _room(self.ids, size)
-        self.thread = _room(self.thread, size)
-        self.seq = _room(self.seq, size)
-        self.length = _room(self.length, size)
-        self.embedding = _room(self.embedding, size)
-        self.embedded = _room(self.embedded, size)
-        self._actor = _room(self._actor, size)
-        self._priors = {name: _room(values, size) for name, values in self._priors.items()}
-
-    def priors(self, places: Numbers) -> Priors:
-        """What speaks for units beside the question."""
-        return Priors(**{name: values[places] for name, values in self._priors.items()})
-
-    def places(self, rowids: Numbers) -> Numbers:
-        """Places of held rows."""
-        return self._place[rowids]
-
-    def holders(self, terms: Sequence[int]) -> list[tuple[Numbers, NDArray[np.float64]]]:
-        """For each term, places of the units that hold it, and how often."""
-        return self._terms.of(np.asarray(terms, dtype=np.uint32))
-
-    def similarity(self, places: Numbers, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine of each placed unit with a unit vector; NaN where a unit has none.
-
-        The query is as precise as what it is compared with, as on PostgreSQL. Each product is summed in the same order,
-        so that equal units are equally similar: a matrix product takes the last rows of a block in another one.
-        """
-        halved = query.astype("<f2").astype(np.float32)
-        if len(places) * 8 > self._count:  # gathering a vector costs as much as several products
-            products = np.einsum("ij,j->i", self.embedding[: self._count], halved)[places]
-        else:
-            products = np.einsum("ij,j->i", self.embedding[places], halved)
-        products[~self.embedded[places]] = np.nan
-        result: NDArray[np.float32] = products
-        return result
-
-    def actor_named(self, places: Numbers, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether a word of the query is one of the actor's names."""
-        asked = set(words)
-        named = np.array([not asked.isdisjoint(name.split()) for name in self._actors], dtype=np.bool_)
-        return named[self._actor[places]]
-
-
-class _Postings:
-    """Which places hold which terms: sorted by term, and a short tail of what came since."""
-
-    def __init__(self) -> None:
-        self._sorted = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
-        self._tail = self._sorted
-
-    def add(self, terms: NDArray[np.void], places: Numbers) -> None:
-        """Terms with the place of each."""
-        self._tail = tuple(map(np.concatenate, zip(self._tail, _table(terms, places), strict=True)))
-        if len(self._tail[0]) > max(_TAIL, len(self._sorted[0]) // 16):
-            joined = tuple(map(np.concatenate, zip(self._sorted, self._tail, strict=True)))
-            held = np.flatnonzero(joined[2] >= 0)
-            order = held[np.argsort(joined[0][held], kind="stable")]
-            self._sorted = tuple(column[order] for column in joined)
-            self._tail = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
-
-    def forget(self, places: Numbers) -> None:
-        """What stood at these places does so no more; negative ones are none."""
-        stale = places[places >= 0]
-        if len(stale):
-            for _, _, owner in (self._sorted, self._tail):
-                owner[np.isin(owner, stale)] = -1
-
-    def of(self, wanted: NDArray[np.uint32]) -> list[tuple[Numbers, NDArray[np.float64]]]:
-        """For each term, the places that hold it, each once, and how often."""
-        terms, counts, owners = self._sorted
-        starts, ends = np.searchsorted(terms, wanted), np.searchsorted(terms, wanted, side="right")
-        found = []
-        for term, start, end in zip(wanted, starts, ends, strict=True):
-            place, count = owners[start:end], counts[start:end]
-            (late,) = np.nonzero(self._tail[0] == term)
-            if len(late):
-                place = np.concatenate([place, self._tail[2][late]])
-                count = np.concatenate([count, self._tail[1][late]])
-            found.append((place[place >= 0], count[place >= 0].astype(np.float64)))
-        return found
-
-
-def _table(terms: NDArray[np.void], places: Numbers) -> tuple[NDArray[Any], ...]:
-    return terms["term"].copy(), terms["count"].copy(), places.astype(np.int64)
-
-
-def _room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """The array, or a copy half as large again when it is too small."""
-    if len(array) >= size:
-        return array
-    larger = np.full((max(size, len(array) * 3 // 2), *array.shape[1:]), fill, dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
+def columns_of(rows: Sequence[Row], dimensions: int) -> tuple[Numbers, Columns]:
+    """The numbers of rows, of which there is at least one, and their material."""
+    rowid, version, identity, thread, seq, length, actor, terms, embedding, *priors = zip(*rows, strict=True)
+    vectors = np.frombuffer(b"".join(vector for vector in embedding if vector is not None), "<f2")
+    happened, hit, importance, pinned, insight, *counts = priors
+    columns = Columns(
+        version=np.array(version, dtype=np.int64),
+        ids=np.frombuffer(bytes.fromhex("".join(identity)), dtype="V16"),
+        thread=np.array(thread, dtype=np.int64),
+        seq=np.array(seq, dtype=np.int32),
+        length=np.array(length, dtype=np.int32),
+        actors=actor,
+        sizes=np.array([len(packed) // TERM.itemsize for packed in terms], dtype=np.int64),
+        terms=np.frombuffer(b"".join(terms), dtype=TERM),
+        embedding=vectors.reshape(-1, dimensions).astype(np.float32),
+        embedded=np.array([vector is not None for vector in embedding], dtype=np.bool_),
+        priors=Priors(
+            np.array(happened, dtype=np.float64),
+            np.array(hit, dtype=np.float64),
+            np.array(importance, dtype=np.int64),
+            np.array(pinned, dtype=np.bool_),
+            np.array(insight, dtype=np.bool_),
+            *(np.array(column, dtype=np.int64) for column in counts),
+        ),
+    )
+    return np.array(rowid, dtype=np.int64), columns
 
 
 ScopeKey = tuple[object, ...]

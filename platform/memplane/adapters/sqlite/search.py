@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memplane.adapters.sql.packing import PackedIds, counted
+from memplane.adapters.sql.material import Material, Numbers
+from memplane.adapters.sql.packing import PackedIds
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.adapters.sql.statements import Statement, mentioning
-from memplane.adapters.sqlite.cache import MaterialCache, Numbers, ScopeCache, ScopeKey
+from memplane.adapters.sql.units import Part, Units, measured, part_of
+from memplane.adapters.sqlite.cache import ScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from memplane.application.records import Candidates, Query
-from memplane.domain.priors import TURN_IMPORTANCE, Priors, joined
-from memplane.domain.ranking import Posting, Signals
+from memplane.domain.priors import TURN_IMPORTANCE
 from memplane.domain.scope import Scope
-from memplane.domain.surroundings import Surroundings, in_thread_order
 
 SYNTAX = SqliteSyntax()
 _FETCHED = 5_000
@@ -66,81 +66,18 @@ _TURNS = _Source("turns", "0", "NULL", "NULL", "u.thread_key", "u.seq", _OF_TURN
 
 
 @dataclass(frozen=True, slots=True)
-class _InScope:
-    """The units of one table that are in scope, in thread order.
-
-    Attributes:
-        cache: holds their material.
-        places: where the cache holds them; right for as long as no row is removed.
-        expiry: when the first of them expires.
-    """
-
-    cache: MaterialCache
-    places: Numbers
-    expiry: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """Every unit in scope: the memories, then the turns.
-
-    Attributes:
-        parts: by table.
-        stands: for each place of a part's cache, where the unit stands among all; -1 for one that is not in scope.
-        ids: of the units.
-        surroundings: who stands next to whom.
-        priors: what speaks for them beside the question.
-    """
-
-    parts: Sequence[_InScope]
-    stands: Sequence[Numbers]
-    ids: PackedIds
-    surroundings: Surroundings
-    priors: Priors
-
-    @classmethod
-    def of(cls, parts: Sequence[_InScope]) -> "_Units":
-        """All units of some tables."""
-        stands, start = [], 0
-        for part in parts:
-            places = np.full(part.cache.count, -1, dtype=np.int64)
-            places[part.places] = np.arange(start, start + len(part.places))
-            stands.append(places)
-            start += len(part.places)
-        thread, seq, length, ids = (
-            np.concatenate([getattr(part.cache, column)[part.places] for part in parts])
-            for column in ("thread", "seq", "length", "ids")
-        )
-        priors = joined([part.cache.priors(part.places) for part in parts])
-        return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length), priors)
-
-    def postings(self, terms: Sequence[int]) -> list[Posting]:
-        """For each term, the units that hold it, and how often."""
-        found: list[Posting] = []
-        for held in zip(*(part.cache.holders(terms) for part in self.parts), strict=True):
-            places, counts = [], []
-            for stands, (place, count) in zip(self.stands, held, strict=True):
-                early = place < len(stands)  # what was added since the scope was found is not in it
-                unit = stands[place[early]]
-                places.append(unit[unit >= 0])
-                counts.append(count[early][unit >= 0])
-            found.append((np.concatenate(places), np.concatenate(counts)))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class SearchCaches:
     """The material of both tables of units, and what is known of scopes."""
 
-    memories: MaterialCache
-    turns: MaterialCache
-    scopes: ScopeCache[_Units]
+    memories: Material
+    turns: Material
+    scopes: ScopeCache[Units]
     lock: threading.Lock
 
     @classmethod
     def empty(cls, dimensions: int) -> "SearchCaches":
         """Caches that hold nothing yet."""
-        return cls(MaterialCache(dimensions), MaterialCache(dimensions), ScopeCache(), threading.Lock())
+        return cls(Material(dimensions), Material(dimensions), ScopeCache(), threading.Lock())
 
 
 def fetched(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
@@ -175,15 +112,17 @@ def _candidates(connection: sqlite3.Connection, caches: SearchCaches, scope: Sco
     """Find the units in scope and measure them; one thread at a time, for they would load the same."""
     with caches.lock:
         units = _units(connection, caches, scope)
-        return Candidates(units.ids, _measured(units, query, _named(connection, scope, query)))
+        return Candidates(units.ids, measured(units, query, _named(connection, scope, query)))
 
 
-def _named(connection: sqlite3.Connection, scope: Scope, query: Query) -> list[Row]:
-    """Memories that mention what the query names."""
-    return fetched(connection, mentioning(scope, SYNTAX, query.names)) if query.names else []
+def _named(connection: sqlite3.Connection, scope: Scope, query: Query) -> bytes:
+    """Packed ids of memories that mention what the query names."""
+    if not query.names:
+        return b""
+    return PackedIds.unpacked(fetched(connection, mentioning(scope, SYNTAX, query.names))[0]["ids"])
 
 
-def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -> _Units:
+def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -> Units:
     """The units in scope, remembered until a unit changes or expires.
 
     Who is mentioned changes without a change of the unit, so a scope that asks for an entity is not remembered.
@@ -201,10 +140,10 @@ def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -
     kept = caches.scopes.find(key, changes, _time(scope)) if lasting else None
     if kept is not None:
         return kept
-    parts = [_in_scope(connection, source, allowed, cache, epoch) for source, allowed, cache in wanted]
-    units = _Units.of(parts)
+    found = [_in_scope(connection, source, allowed, cache, epoch) for source, allowed, cache in wanted]
+    units = Units.of([part for part, _ in found])
     if lasting:
-        expiries = [part.expiry for part in parts if part.expiry is not None]
+        expiries = [expiry for _, expiry in found if expiry is not None]
         caches.scopes.keep(key, changes, min(expiries, default=None), units)
     return units
 
@@ -223,42 +162,24 @@ def _time(scope: Scope) -> str:
 
 
 def _in_scope(
-    connection: sqlite3.Connection, source: _Source, allowed: Predicate, cache: MaterialCache, epoch: int
-) -> _InScope:
-    """The rows of one table that are in scope, with their material in the cache."""
+    connection: sqlite3.Connection, source: _Source, allowed: Predicate, cache: Material, epoch: int
+) -> tuple[Part, str | None]:
+    """The rows of one table that are in scope, with their material in the cache; and when the first of them expires."""
     sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
     rows, versions, expiry = connection.execute(sql, SYNTAX.bound(allowed.values)).fetchone()
     rowids = _numbers(rows)
     current = _numbers(versions) if versions else np.zeros_like(rowids)
     _load(connection, source, cache, epoch, cache.missing(epoch, rowids, current))
-    places = cache.places(rowids)
-    places = places[in_thread_order(cache.thread[places], cache.seq[places])]
-    return _InScope(cache, places, expiry)
+    return part_of(cache, cache.places(rowids)), expiry
 
 
-def _load(
-    connection: sqlite3.Connection, source: _Source, cache: MaterialCache, epoch: int, missing: Sequence[int]
-) -> None:
+def _load(connection: sqlite3.Connection, source: _Source, cache: Material, epoch: int, missing: Sequence[int]) -> None:
     """Read what the cache does not hold yet."""
     columns = {name: getattr(source, name) for name in ("table", "version", "thread", "seq", "priors")}
     for start in range(0, len(missing), _FETCHED):
         part = {"rowids": json.dumps(missing[start : start + _FETCHED])}
-        cache.add(epoch, connection.execute(_MATERIAL.format(**columns), part).fetchall())
-
-
-def _measured(units: _Units, query: Query, named: Sequence[Row]) -> Signals:
-    """The signals of units for a query."""
-    similarity = None
-    if query.embedding is not None:
-        similarity = np.concatenate([part.cache.similarity(part.places, query.embedding) for part in units.parts])
-    return Signals(
-        surroundings=units.surroundings,
-        postings=units.postings(list(query.terms.counts)),
-        similarity=similarity,
-        actor=np.concatenate([part.cache.actor_named(part.places, query.words) for part in units.parts]),
-        priors=units.priors,
-        entity=counted(units.ids, named) if query.names else None,
-    )
+        rows = connection.execute(_MATERIAL.format(**columns), part).fetchall()
+        cache.add(epoch, *columns_of(rows, cache.dimensions))
 
 
 def _numbers(joined: str | None) -> Numbers:

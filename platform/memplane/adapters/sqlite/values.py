@@ -39,6 +39,10 @@ class SqliteSyntax:
         """Rows of a table by a bound list of ids; the list leads, or the planner would walk the whole scope."""
         return f"json_each(:{name}) wanted CROSS JOIN {table} {alias}", f"{alias}.id = wanted.value"
 
+    def packed(self, column: str) -> str:
+        """All ids of a column as one value."""
+        return f"group_concat({column}, '')"
+
     def bound(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as SQLite takes them: ids as hex, times as text, lists as JSON."""
         return {name: _bound(value) for name, value in values.items()}

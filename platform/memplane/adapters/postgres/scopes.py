@@ -1,0 +1,193 @@
+"""What is remembered of scopes between questions, and how it is kept right under writes.
+
+Reading a scope's material costs as much as all of its rows; asking what changed since costs one look at an index.
+Every row of ``memories`` and ``turns`` says in which transaction it was last changed. What was read under a snapshot is
+right for all transactions below that snapshot's horizon (its ``xmin``), so the next question reads what was changed at
+or above it: some of that it has already, and putting it in place again does no harm. A question that reads by an older
+snapshot than what is remembered changes nothing of it: at worst it finds what its transaction cannot read.
+
+Rows that were removed are told by ``unit_removals``; what expires ends what is remembered. Scopes with further filters
+than a user are scanned for each question.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from memplane.adapters.postgres.packed import Loaded
+from memplane.adapters.sql.material import Material
+from memplane.adapters.sql.scope import Predicate
+from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.units import Units, measured, part_of
+from memplane.application.records import Candidates, Query
+from memplane.domain.scope import Filters, Scope
+
+Key = tuple[object, ...]
+MOST_UNITS = 300_000
+"""Units of a scope beyond which it is not remembered: a value of PostgreSQL has its limits."""
+_TOUCHED = 4_096
+_SLACK = 4_096
+_EPOCH = 0  # removals empty the whole scope, not its material
+
+# Served by ix_memories_changed, ix_turns_changed and pk_unit_removals: a look at the end of each index.
+HORIZON = """
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
+       (SELECT max(u.changed_in) FROM memories u
+         WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s) AS memories,
+       (SELECT max(u.changed_in) FROM turns u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s) AS turns,
+       (SELECT r.removed_in FROM unit_removals r
+         WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s) AS removed"""
+
+# Served by the same indexes. Names what may have left the scope: it is taken out, and put back if it is still in scope.
+CHANGED = """
+SELECT string_agg(uuid_send(u.id), ''::bytea) AS ids FROM {table} u
+ WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s AND u.changed_in >= %(since)s"""
+
+
+def horizon(scope: Scope) -> Statement:
+    """What the transaction sees of the changes of the scope's user."""
+    return Statement(HORIZON, {"tenant": scope.tenant, "user_id": scope.filters.user_id})
+
+
+def changed(table: str, scope: Scope, since: int) -> Statement:
+    """The units of the scope's user that changed at or after a transaction, whatever scope they are in now."""
+    values: dict[str, object] = {"tenant": scope.tenant, "user_id": scope.filters.user_id, "since": since}
+    return Statement(CHANGED.format(table=table), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a transaction sees of a user's changes.
+
+    Attributes:
+        horizon: every change of a transaction below it is seen.
+        changed: the last transaction that changed a unit, or none.
+        removed: the last transaction that removed a unit, or none.
+    """
+
+    horizon: int
+    changed: int
+    removed: int | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Look":
+        """From the row of the statement."""
+        return cls(row["horizon"], max(row["memories"] or 0, row["turns"] or 0), row["removed"])
+
+
+def key_of(scope: Scope, asked: Sequence[Predicate]) -> Key | None:
+    """What makes two scopes the same, whenever they are asked for; ``None`` for one that is not remembered."""
+    plain = scope.filters == Filters(user_id=scope.filters.user_id)
+    present = scope.believed_at is None and scope.true_at is None and scope.outweighing is None
+    if scope.filters.user_id is None or not plain or not present or not asked:
+        return None
+    parts: list[object] = []
+    for allowed in asked:
+        parts.append(allowed.sql)
+        for name, value in allowed.values.items():
+            if name != "now":
+                parts.append((name, tuple(value) if isinstance(value, list) else value))
+    return tuple(parts)
+
+
+@dataclass(slots=True)
+class Kept:
+    """A scope as it is remembered; whoever changes or reads it holds its lock."""
+
+    material: Material
+    look: Look
+    expiry: datetime | None = None
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _alive: set[int] = field(default_factory=set)
+    _units: Units | None = None
+
+    def right(self, look: Look, now: datetime) -> bool:
+        """Whether it can be brought up to date at all: nothing was removed or has expired, and it is not worn out."""
+        worn = self.material.count > 2 * len(self._alive) + _SLACK
+        return look.removed == self.look.removed and not worn and (self.expiry is None or self.expiry > now)
+
+    def current(self, look: Look) -> bool:
+        """Whether nothing changed since."""
+        return look.changed < self.look.horizon
+
+    def put(self, found: Sequence[Loaded]) -> None:
+        """Units that are in scope, in place of what was held of them."""
+        for part in found:
+            if not len(part.columns.ids):
+                continue
+            names = [part.columns.ids[place].tobytes() for place in range(len(part.columns.ids))]
+            rows = np.array([self.numbers.setdefault(name, len(self.numbers)) for name in names], dtype=np.int64)
+            self.material.missing(_EPOCH, rows, part.columns.version)
+            self.material.add(_EPOCH, rows, part.columns)
+            self._alive.update(rows.tolist())
+            self.expiry = min((moment for moment in (self.expiry, part.expiry) if moment), default=None)
+        self._units = None
+
+    def take_out(self, ids: bytes) -> None:
+        """Units that may not be in scope any more, by their packed ids."""
+        for start in range(0, len(ids), 16):
+            self._alive.discard(self.numbers.get(ids[start : start + 16], -1))
+        self._units = None
+
+    def measured(self, query: Query, named: bytes) -> Candidates:
+        """Every unit in scope with its signals."""
+        if self._units is None:
+            rows = np.fromiter(self._alive, dtype=np.int64, count=len(self._alive))
+            self._units = Units.of([part_of(self.material, self.material.places(rows))])
+        return Candidates(self._units.ids, measured(self._units, query, named))
+
+
+class ScopeMemory:
+    """The scopes that are asked for again and again, within a budget of memory.
+
+    Args:
+        dimensions: of embeddings.
+        budget: bytes that all scopes may take together, about.
+    """
+
+    def __init__(self, dimensions: int, budget: int) -> None:
+        self.dimensions = dimensions
+        self._budget = budget
+        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self._touched: OrderedDict[Key, None] = OrderedDict()
+
+    def find(self, key: Key) -> Kept | None:
+        """What is remembered of a scope."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def worth(self, key: Key) -> bool:
+        """Whether the scope was asked for a while ago: what is asked for once is not worth the memory."""
+        known = key in self._touched
+        self._touched[key] = None
+        self._touched.move_to_end(key)
+        if len(self._touched) > _TOUCHED:
+            self._touched.popitem(last=False)
+        return known and self._budget > 0
+
+    def made(self, look: Look, found: Sequence[Loaded]) -> Kept:
+        """A scope from its units; takes a while for many."""
+        kept = Kept(Material(self.dimensions), look)
+        kept.put(found)
+        return kept
+
+    def keep(self, key: Key, kept: Kept) -> None:
+        """Remember a scope; the least used ones are forgotten beyond the budget."""
+        self._kept[key] = kept
+        self._kept.move_to_end(key)
+        taken = sum(each.material.bytes for each in self._kept.values())
+        while self._kept and taken > self._budget:
+            _, oldest = self._kept.popitem(last=False)
+            taken -= oldest.material.bytes
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of a scope."""
+        self._kept.pop(key, None)
