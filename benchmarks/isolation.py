@@ -30,7 +30,8 @@ RATE = 20
 """Requests a second that a key may send here: a tenth of what the flood sends."""
 LIMITS = {"MEMPLANE_RATE_PER_SECOND": str(RATE), "MEMPLANE_RATE_BURST": str(2 * RATE)}
 FLOODERS = 8
-PACE = 0.1
+PACE = 0.11
+"""Seconds between two questions; not those in which a portion of tokens comes back, or both would keep step."""
 TURNS_A_MINUTE = 1_000
 HERE = Path(__file__).parent
 TOLD = (

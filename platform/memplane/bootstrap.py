@@ -15,6 +15,7 @@ from memplane.adapters.embeddings.wordllama import WordLlama
 from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
+from memplane.application.admission import Admission
 from memplane.application.browse import Browse
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
@@ -29,6 +30,7 @@ from memplane.application.ports import Storage
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
+from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
@@ -71,6 +73,9 @@ class Application:
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
         self.rates = RateLimits(self.storage, _rate(settings))
+        self.refusals = Refusals()
+        # as many at work as can have a connection: who has to wait, waits for a turn
+        self.admission = Admission(2 * settings.pool_size, settings.tenant_share, settings.pool_wait)
         self.key_uses = KeyUses(self.storage, now)
         self.keys = Keys(self.storage, self.policies, self.key_uses, now)
         self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)

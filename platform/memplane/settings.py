@@ -111,7 +111,9 @@ class Settings(OidcSettings):
     pool_size: int = Field(
         default=8, ge=2, le=100, description="database connections for reads, and as many for writes"
     )
-    pool_wait: float = Field(default=5.0, gt=0, description="seconds a request waits for a connection before 503")
+    pool_wait: float = Field(
+        default=5.0, gt=0, description="seconds a request waits for its turn, or for a connection, before 503"
+    )
     search_memory_mb: int = Field(
         default=256, ge=0, le=1_000_000, description="memory for the scopes that are asked for again and again; 0: none"
     )
@@ -125,6 +127,12 @@ class Settings(OidcSettings):
         description="tokens that each key gets a second; 0: no limit",
     )
     rate_burst: int = Field(default=500, ge=1, le=1_000_000, description="tokens that each key may take at once")
+    tenant_share: int = Field(
+        default=2,
+        ge=0,
+        le=100,
+        description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="DEBUG, INFO, WARNING or ERROR"
     )

@@ -1,8 +1,15 @@
 """The acceptance tests run on both kinds of database; what only one of them has is declared by the test."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from memplane.domain.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
+from memplane.domain.principal import KeyScope
+from support.callers import Caller, Tenant
+from support.issuer import AUDIENCE, RunningIssuer, running_issuer
+from support.serving import RunningServer
+from support.trusting import Trust, Trusting
 
 STORAGES = {"postgres": POSTGRES, "sqlite": SQLITE}
 
@@ -16,3 +23,36 @@ def storage(request: pytest.FixtureRequest) -> str:
         if capability not in capabilities:
             pytest.skip(f"{capabilities.storage} does not have {capability}: {MEANINGS[capability].what}")
     return str(request.param)
+
+
+@pytest.fixture
+def admin(tenant: Tenant) -> Caller:
+    """One who may do everything in the tenant."""
+    return tenant.caller(None, act_for=["*"], scopes=tuple(KeyScope))
+
+
+@pytest.fixture
+def running() -> Iterator[RunningIssuer]:
+    """An issuer that can go down and come back."""
+    with running_issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def trust(start_server: Callable[..., RunningServer], running: RunningIssuer) -> Trust:
+    """Starts a server that trusts the issuer, with further settings."""
+
+    def started(**settings: object) -> Trusting:
+        chosen = {"oidc_issuer": running.issuer.url, "oidc_audience": AUDIENCE} | settings
+        server = start_server(**chosen)
+        tenant = Tenant(server)
+        tenant.caller()  # makes it
+        return Trusting(server, running, tenant)
+
+    return started
+
+
+@pytest.fixture
+def trusting(trust: Trust) -> Trusting:
+    """A server that trusts the issuer, with the usual settings."""
+    return trust()

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -16,7 +18,7 @@ from memplane.domain.capabilities import Capability
 from memplane.domain.memory import MemoryText
 from support.callers import USER, Caller, Tenant, refused
 from support.cluster import Database
-from support.serving import RunningServer
+from support.serving import PATIENCE, RunningServer
 
 Start = Callable[..., RunningServer]
 CLIENTS, ROUNDS = 200, 3
@@ -44,16 +46,19 @@ async def _at_once(server: RunningServer, caller: Caller) -> Counter[int]:
     return told
 
 
-def test_two_hundred_clients_share_four_connections(start_server: Start) -> None:
-    tenant = Tenant(start_server(pool_size=4, pool_wait=20.0, rate_per_second=0))
+@pytest.mark.parametrize("share", [0, 2])
+def test_two_hundred_clients_share_four_connections(start_server: Start, share: int) -> None:
+    tenant = Tenant(start_server(pool_size=4, pool_wait=20.0, rate_per_second=0, tenant_share=share))
     caller = tenant.caller()
     told = asyncio.run(_at_once(tenant.server, caller))
     assert told == {200: CLIENTS * ROUNDS}
     assert tenant.count("memories") == CLIENTS / 4 * ROUNDS
 
 
-def test_who_waits_too_long_for_a_connection_is_told_to_come_again(start_server: Start) -> None:
-    tenant = Tenant(start_server(pool_size=2, pool_wait=0.05, rate_per_second=0))
+@pytest.mark.parametrize("share", [0, 2])
+def test_who_waits_too_long_is_told_to_come_again(start_server: Start, share: int) -> None:
+    """For a connection, or for a turn before that."""
+    tenant = Tenant(start_server(pool_size=2, pool_wait=0.05, rate_per_second=0, tenant_share=share))
     caller = tenant.caller()
     told = asyncio.run(_at_once(tenant.server, caller))
     assert set(told) == {200, 503}
@@ -96,6 +101,57 @@ def test_clients_that_hang_up_leave_nothing_behind(start_server: Start) -> None:
     assert asyncio.run(_at_once(server, caller)).keys() <= {200, 503}
     for _ in range(4):
         assert caller.query("hall").status_code == 200
+
+
+@pytest.mark.needs(Capability.SEVERAL_TENANTS)
+class TestTenantsInTurn:
+    """One tenant whose requests go on forever, and another."""
+
+    def test_one_whose_writes_wait_leaves_connections_to_another(self, start_server: Start) -> None:
+        server = start_server(pool_size=4, pool_wait=20.0, tenant_share=2)
+        loud, quiet = Tenant(server), Tenant(server)
+        sender, other = loud.caller(), quiet.caller()
+        users = [f"user {number}" for number in range(20)]  # writers of one user wait for each other anyway
+        for user in users:
+            sender.say("Where is the hall?", user_id=user)
+        other.remember("The hall is booked.")
+        with ThreadPoolExecutor(len(users)) as pool, _held(loud) as waiting:
+            sent = [pool.submit(sender.say, "Where is the door?", user_id=user) for user in users]
+            _until(lambda: waiting() >= 2)
+            for number in range(4):
+                other.remember(f"Hall {number} has a door.")
+                assert other.query("hall").status_code == 200
+            assert waiting() == 2  # the control: they still wait
+            assert not any(each.done() for each in sent)
+        assert [each.result()["seq"] for each in sent] == [2] * len(users)
+
+
+@contextmanager
+def _held(tenant: Tenant) -> Iterator[Callable[[], int]]:
+    """Nobody can write to a tenant's threads; how many statements wait for that."""
+    database = tenant.server.database
+    assert isinstance(database, Database)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+    with (
+        psycopg.connect(database.admin_url) as holding,
+        psycopg.connect(database.admin_url, autocommit=True) as looking,
+    ):
+        holding.execute("SELECT 1 FROM thread_revision WHERE tenant_id = %s FOR UPDATE", (tenant.name,))
+
+        def count() -> int:
+            row = looking.execute(waiting, (database.name,)).fetchone()
+            assert row is not None
+            return int(row[0])
+
+        yield count
+        holding.rollback()
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.needs(Capability.ROW_LEVEL_SECURITY)

@@ -220,7 +220,7 @@ class TestDelta:
         assert "[Goals] Ana wants to ship version 1." in (delta["header"] or "")
         assert planner.get(f"/v1/threads/{THREAD}/delta").json()["header"] == delta["header"]
 
-    @pytest.mark.parametrize("name", ["slack/C1/17", "a/delta", "what?#%2F", "ü ☃", "..a", "a//b"])
+    @pytest.mark.parametrize("name", ["slack/C1/17", "a/delta", "a\nb", "what?#%2F", "ü ☃", "..a", "a//b"])
     def test_a_thread_may_have_any_name(self, planner: Caller, name: str) -> None:
         planner.remember("The hall is booked.", thread_id=name)
         assert planner.ask(thread_id=name, since_rev=0)["delta"]["rev"] == 1

@@ -57,6 +57,35 @@ def test_a_refusal_does_no_work(start_server: Start) -> None:
     refused(caller.send("POST", "/v1/memory/query", content="{", headers=json_body), 429, "rate_limited")
 
 
+def test_a_refusal_that_is_foretold_needs_no_database(start_server: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memplane.application.refusals.KNOWN_SECONDS", 600.0)
+    server = start_server(rate_per_second=0.01, rate_burst=3)
+    tenant = Tenant(server)
+    caller, colleague = tenant.caller(), tenant.caller()
+    stranger = Caller(caller.client, f"mp_{caller.key_id}_wrong")
+    assert colleague.query("hall").status_code == 200
+    until_refused(caller)
+    server.run(server.wired.storage.close())
+    for _ in range(20):
+        refused(caller.query("hall"), 429, "rate_limited")
+        refused(caller.send("POST", "/v1/memory/query", content="{"), 429, "rate_limited")
+    assert colleague.query("hall").status_code >= 500  # the control: whoever is not refused needs it
+    assert stranger.query("hall").status_code >= 500  # and the key's id alone tells nothing
+
+
+@pytest.mark.parametrize(("seconds", "answer"), [(600.0, (429, "rate_limited")), (0.0, (401, "unauthenticated"))])
+def test_a_key_that_was_revoked_meanwhile_is_refused_as_before_for_a_moment(
+    start_server: Start, monkeypatch: pytest.MonkeyPatch, seconds: float, answer: tuple[int, str]
+) -> None:
+    monkeypatch.setattr("memplane.application.refusals.KNOWN_SECONDS", seconds)
+    server = start_server(rate_per_second=0.01, rate_burst=3)
+    tenant = Tenant(server)
+    caller = tenant.caller()
+    until_refused(caller)
+    server.run(server.wired.keys.revoke(tenant.name, caller.key_id))
+    refused(caller.query("hall"), *answer)
+
+
 def test_a_caller_without_a_key_takes_nothing_from_one(start_server: Start) -> None:
     caller = Tenant(start_server(rate_per_second=0.01, rate_burst=3)).caller()
     stranger = Caller(caller.client, f"mp_{caller.key_id}_wrong")

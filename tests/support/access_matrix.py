@@ -71,7 +71,7 @@ class Access:
             self.path.replace("{memory_id}", record)
             .replace("{entity_id}", record)
             .replace("{key_id}", record[:32])
-            .replace("{thread_id:path}", THREAD)
+            .replace("{thread_id:text}", THREAD)
         )
 
     def request(self, category: str, other: str = str(UUID(int=1))) -> Json:
@@ -136,7 +136,7 @@ ACCESS: Sequence[Access] = (
     Access(
         "POST", f"{_ENTITY}/merge", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True, body=lambda _: {"into": ""},
     ),
-    Access("GET", "/v1/threads/{thread_id:path}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
+    Access("GET", "/v1/threads/{thread_id:text}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
     Access("GET", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS),
     Access(
         "POST", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {"agent": "planner", "scopes": ["admin"]},

@@ -209,5 +209,5 @@ def _served(
 
 
 def _settings(chosen: dict[str, Any]) -> Settings:
-    # a test asks as fast as it can; those of the rates choose one
-    return Settings(**({"pool_size": 8, "rate_per_second": 0} | chosen))
+    # a test asks as fast as it can, and many things at once; those of the rates and of turns choose
+    return Settings(**({"pool_size": 8, "rate_per_second": 0, "tenant_share": 0} | chosen))

@@ -122,6 +122,29 @@ def test_a_refusal_asks_nobody_until_there_can_be_tokens(
     assert shared.asked == asked + 1
 
 
+def test_a_refusal_is_foretold_and_nothing_is_taken_by_that(
+    limits: Callable[[Rate | None], RateLimits], shared: Shared, clock: Clock
+) -> None:
+    limited = limits(Rate(1, 5))
+    limited.foretell(caller(), 1)  # nothing is known of this key yet
+    while served(limited):
+        pass
+    asked = shared.asked
+    for _ in range(100):
+        with pytest.raises(RateLimited) as refused:
+            limited.foretell(caller(), 1)
+        assert refused.value.extra == {"retry_after": 1}
+    limited.foretell(caller("another"), 1)
+    clock.now += 1
+    for _ in range(100):
+        limited.foretell(caller(), 1)
+    with pytest.raises(RateLimited):
+        limited.foretell(caller(), 2)
+    assert shared.asked == asked
+    assert served(limited)
+    limits(None).foretell(caller(), 1_000)
+
+
 def test_a_portion_saves_most_of_the_asking(limits: Callable[[Rate | None], RateLimits], shared: Shared) -> None:
     limited = limits(Rate(100, 500))
     assert all(served(limited) for _ in range(500))

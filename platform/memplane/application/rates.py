@@ -69,6 +69,22 @@ class RateLimits:
                 await self._fill(purse, caller, needed, self._rate)
             purse.held -= needed
 
+    def foretell(self, caller: Principal, tokens: int) -> None:
+        """Refuse what :meth:`take` would refuse without asking the shared bucket; nothing is taken.
+
+        Raises:
+            RateLimited: there cannot be so many tokens yet.
+        """
+        purse = self._purses.get((caller.tenant, caller.key_id))
+        if self._rate is not None and purse is not None:
+            self._refuse_early(purse, min(tokens, self._rate.burst) - purse.held, self._rate)
+
+    def _refuse_early(self, purse: _Purse, missing: float, rate: Rate) -> None:
+        """Others can only have taken since: what cannot be there is not asked for."""
+        level = purse.level + rate.per_second * (self._elapsed() - purse.seen)
+        if level < missing:
+            raise _refused(missing - level, rate)
+
     def _purse(self, caller: Principal) -> _Purse:
         name = (caller.tenant, caller.key_id)
         found = self._purses.get(name)
@@ -80,10 +96,7 @@ class RateLimits:
 
     async def _fill(self, purse: _Purse, caller: Principal, needed: int, rate: Rate) -> None:
         missing = needed - purse.held
-        # others can only have taken since: what cannot be there is not asked for
-        level = purse.level + rate.per_second * (self._elapsed() - purse.seen)
-        if level < missing:
-            raise _refused(missing - level, rate)
+        self._refuse_early(purse, missing, rate)
         # a tenth of a second's worth at most: what is given at once is also asked at once, and others feel it
         wanted = max(missing, min(PORTION, rate.burst // PORTION, int(rate.per_second / PORTION)))
         drawn = await self._buckets.draw(Draw(caller.tenant, caller.key_id, missing, wanted), rate)

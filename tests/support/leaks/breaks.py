@@ -169,7 +169,7 @@ LEAKS: tuple[tuple[Break, str], ...] = (
     (statement("page_of_memories"), "GET /v1/memories"),
     (statement("memories_by_id"), "GET /v1/memories/{memory_id}"),
     (statement("related"), "GET /v1/memories/{memory_id}/related"),
-    (statement("changes"), "GET /v1/threads/{thread_id:path}/delta"),
+    (statement("changes"), "GET /v1/threads/{thread_id:text}/delta"),
     (statement("seen"), "GET /v1/memories/{memory_id}/history"),
     (statement("whole"), "GET /v1/memories/{memory_id}/timeline"),
     (statement("whole") & statement("seen"), "GET /v1/memories/{memory_id}/why"),

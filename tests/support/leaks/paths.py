@@ -102,7 +102,7 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     named = {"user_id": user, "limit": 200} | ({"kind": kind} if kind else {})
     yield Ask(f"GET {ENTITIES}", f"user, kind {kind}", LISTED, ENTITIES, named)
     params = {"since": turn % 3, "user_id": user}
-    yield Ask("GET /v1/threads/{thread_id:path}/delta", "thread", TOLD, f"/v1/threads/{THREAD}/delta", params)
+    yield Ask("GET /v1/threads/{thread_id:text}/delta", "thread", TOLD, f"/v1/threads/{THREAD}/delta", params)
 
 
 def by_id(world: World, record: Record) -> Iterator[Ask]:
@@ -134,7 +134,7 @@ def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
         thread = {"thread_id": record.thread, "since_rev": 0, "filters": {"user_id": user}}
         yield _query("its thread", NOW | TOLD, record, top_k=1, **thread)
     else:
-        yield Ask("GET /v1/threads/{thread_id:path}/delta", "its thread", TOLD, f"/v1/threads/{record.thread}/delta",
+        yield Ask("GET /v1/threads/{thread_id:text}/delta", "its thread", TOLD, f"/v1/threads/{record.thread}/delta",
                   {"since": 0, "user_id": user}, target=record)  # fmt: skip
 
 

@@ -115,6 +115,11 @@ def usable(document: Mapping[str, object], algorithms: Collection[str]) -> Keys:
     return found
 
 
+def long_enough(key: jwt.PyJWK) -> bool:
+    """Whether a key is as long as its algorithm needs; no signature by a shorter one holds."""
+    return key.Algorithm.check_key_length(key.key) is None
+
+
 def _for_signatures(entry: dict[str, object]) -> bool:
     named = isinstance(entry.get("kid"), str) and bool(entry["kid"])
     operations = entry.get("key_ops", ["verify"])

@@ -29,6 +29,10 @@ from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
 
 ANSWER_SECONDS = 5
+ISSUER_ADVICE = (
+    "start the issuer, or correct MEMPLANE_OIDC_ISSUER, _JWKS_URL or _ALGORITHMS; until then its tokens are refused,"
+    " and API keys work"
+)
 
 
 class Examination:
@@ -52,6 +56,8 @@ class Examination:
             yield from self._postgres(named=named)
         yield _finding("policy", self._policy, "correct the files; `memplane policy check` lists every mistake")
         yield _finding("embedding model", _embedding, "install memplane again, with its package `wordllama`")
+        if self._settings.oidc_issuer is not None:
+            yield _finding("OIDC issuer", self._issuer, ISSUER_ADVICE)
         if not named:
             path = self._settings.data / NAME
             yield _finding(NAME, self._keys, f"`chmod 600 {path}`, and revoke the keys if a stranger could read them")
@@ -130,6 +136,12 @@ class Examination:
         folder = self._settings.policies or shipped_policies()
         policy = load_policy(folder)
         return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
+
+    def _issuer(self) -> str:
+        from memplane.entrypoints.cli.issuer_examination import issuer_answers  # noqa: PLC0415 - loaded when one is named
+
+        named = self._settings
+        return issuer_answers(named.oidc_issuer or "", named.oidc_jwks_url, named.oidc_algorithms)
 
     def _keys(self) -> str:
         path: Path = self._settings.data / NAME

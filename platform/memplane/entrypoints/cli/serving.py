@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -21,6 +22,8 @@ from memplane.settings import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 10
+SWITCH_SECONDS = 0.0005
+"""The longest that a worker thread and the event loop wait for each other; Python's own 5 ms is half a question."""
 
 
 class _Server(uvicorn.Server):
@@ -49,6 +52,7 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
     Raises:
         MemplaneError: the server could not start.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     with (
         _uncollected(),
         Interrupts.taken() as interrupts,

@@ -21,15 +21,20 @@ async def application(request: Request) -> Application:  # async: a dependency t
 App = Annotated[Application, Depends(application)]
 
 
-async def authenticated(request: Request) -> Principal:
-    """The caller, by its credentials; found out once for each request.
+async def credential_of(request: Request) -> str | None:
+    """What the caller shows, whether or not it holds."""
+    shown = await _bearer(request)
+    return shown.credentials if shown else None
+
+
+async def authenticated(request: Request, credential: str | None) -> Principal:
+    """The caller, by its credential; found out once for each request.
 
     Raises:
-        Unauthenticated: there are none, or they do not hold.
+        Unauthenticated: there is none, or it does not hold.
     """
     wired: Application = request.app.state.memplane
-    credentials = await _bearer(request)
-    found = await wired.authenticate(credentials.credentials if credentials else None)
+    found = await wired.authenticate(credential)
     request.state.principal = found
     return found
 

@@ -1,4 +1,4 @@
-"""What comes before a request is read: who calls, whether the key may ask again, and whether the body can be parsed."""
+"""What comes before a request is answered: who calls, whether the key may ask again, and whose turn it is."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -11,8 +11,9 @@ from starlette.requests import ClientDisconnect
 from memplane.application.offload import offload
 from memplane.application.rates import cost_of
 from memplane.bootstrap import Application
-from memplane.domain.errors import Invalid, LimitExceeded
-from memplane.entrypoints.http.dependencies import authenticated
+from memplane.domain.errors import Invalid, LimitExceeded, RateLimited
+from memplane.domain.principal import Principal
+from memplane.entrypoints.http.dependencies import authenticated, credential_of
 
 MAX_DEPTH = 64
 _BRACKETS = b"[]{}"
@@ -29,34 +30,72 @@ class Guarded(APIRoute):
         answer = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            await _admit(request)
-            return await answer(request)
+            wired: Application = request.app.state.memplane
+            caller = await _let_in(request, wired)
+            body = await _read(request, wired, caller)
+            # only now: a client that sends slowly takes nobody's place
+            async with wired.admission.turn(caller.tenant):
+                if body:
+                    await offload(len(body), refuse_unreadable, body)
+                return await answer(request)
 
         return guarded
 
 
-async def _admit(request: Request) -> None:
-    """Let a request in.
+async def _let_in(request: Request, wired: Application) -> Principal:
+    """The caller, of whose key the tokens are taken that the request says it costs.
 
     Raises:
         Unauthenticated: no valid key.
         RateLimited: the key asks too often.
-        Invalid: the body is no JSON that could be parsed.
-        HTTPException: the body is too large.
     """
-    wired: Application = request.app.state.memplane
-    caller = await authenticated(request)
-    declared = request.headers.get("content-length", "")
-    told = int(declared) if declared.isdecimal() else 0
-    await wired.rates.take(caller, cost_of(told))
+    credential, tokens = await credential_of(request), cost_of(_declared(request))
+    known = wired.refusals.known(credential) if credential else None
+    if known is not None:
+        _refuse_again(request, wired, known, tokens)
+    caller = await authenticated(request, credential)
+    try:
+        await wired.rates.take(caller, tokens)
+    except RateLimited:
+        wired.refusals.note(credential or "", caller)
+        raise
+    return caller
+
+
+def _refuse_again(request: Request, wired: Application, known: Principal, tokens: int) -> None:
+    """Refuse who was refused a moment ago, if there cannot be tokens yet: without any work for it.
+
+    Raises:
+        RateLimited: there cannot.
+    """
+    try:
+        wired.rates.foretell(known, tokens)
+    except RateLimited:
+        request.state.principal = known  # the log tells of it
+        raise
+
+
+async def _read(request: Request, wired: Application, caller: Principal) -> bytes:
+    """The body.
+
+    Raises:
+        Invalid: it ended early.
+        RateLimited: it came without its length, and costs more than the key has.
+        HTTPException: it is too large.
+    """
     try:
         body = await request.body()
     except ClientDisconnect as gone:
         raise Invalid("the body ended before it was complete") from gone  # nobody hears it
-    if not told and (more := cost_of(len(body)) - 1):  # it came in pieces, without its length
+    if not _declared(request) and (more := cost_of(len(body)) - 1):  # it came in pieces, without its length
         await wired.rates.take(caller, more)
-    if body:
-        await offload(len(body), refuse_unreadable, body)
+    return body
+
+
+def _declared(request: Request) -> int:
+    """The bytes that the body is said to have."""
+    told = request.headers.get("content-length", "")
+    return int(told) if told.isdecimal() else 0
 
 
 def refuse_unreadable(body: bytes) -> None:

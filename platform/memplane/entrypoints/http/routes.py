@@ -28,7 +28,7 @@ from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.domain.errors import Invalid
 from memplane.domain.memory import MemoryType, TrustState
 from memplane.domain.scope import Filters
-from memplane.entrypoints.http import convert, examples, problems
+from memplane.entrypoints.http import convert, examples, paths, problems
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
@@ -54,6 +54,7 @@ def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int 
     return found if there is None else found | {200: {"model": there, "description": "It was there already"}}
 
 
+paths.install()
 router = APIRouter(prefix="/v1", route_class=Guarded)
 
 Cursor = Annotated[UUID | None, Query(description="`next` of the page before.")]
@@ -255,7 +256,7 @@ async def memory_history(
 
 # `path`: a thread's name may have slashes in it
 @router.get(
-    "/threads/{thread_id:path}/delta", responses=described(), tags=["threads"], summary="What changed in a thread"
+    "/threads/{thread_id:text}/delta", responses=described(), tags=["threads"], summary="What changed in a thread"
 )
 async def delta(
     thread_id: Name,
