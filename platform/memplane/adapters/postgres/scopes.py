@@ -118,10 +118,11 @@ class Kept:
 
     def put(self, found: Sequence[Loaded]) -> None:
         """Units that are in scope, in place of what was held of them."""
+        self.material.reserve(sum(len(part.columns.ids) for part in found))
         for part in found:
             if not len(part.columns.ids):
                 continue
-            names = [part.columns.ids[place].tobytes() for place in range(len(part.columns.ids))]
+            names: list[bytes] = part.columns.ids.tolist()
             rows = np.array([self.numbers.setdefault(name, len(self.numbers)) for name in names], dtype=np.int64)
             self.material.missing(_EPOCH, rows, part.columns.version)
             self.material.add(_EPOCH, rows, part.columns)

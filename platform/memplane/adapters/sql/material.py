@@ -136,6 +136,7 @@ class Material:
         known = self._actors
         self._actor[start:end] = [known.setdefault((name or "").lower(), len(known)) for name in columns.actors]
         self.embedding[start:end][columns.embedded] = columns.embedding
+        self.embedding[start:end][~columns.embedded] = 0.0
         self.embedded[start:end] = columns.embedded
         self._count = end
         self._terms.add(columns.terms, np.repeat(np.arange(start, end), columns.sizes))
@@ -144,6 +145,10 @@ class Material:
     def bytes(self) -> int:
         """How much memory it takes, about."""
         return int(self.embedding.nbytes + len(self.ids) * 120 + self._terms.count * 13)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many more rows at once."""
+        self._grow(self._count + count)
 
     def _grow(self, size: int) -> None:
         self._version = _room(self._version, size)
@@ -238,10 +243,12 @@ def _table(terms: NDArray[np.void], places: Numbers) -> tuple[NDArray[Any], ...]
     return terms["term"].copy(), terms["count"].copy(), places.astype(np.int64)
 
 
-def _room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """The array, or a copy half as large again when it is too small."""
+def _room(array: NDArray[Any], size: int, fill: int | None = None) -> NDArray[Any]:
+    """The array, or a copy half as large again when it is too small; what is added is filled, or is to be written."""
     if len(array) >= size:
         return array
-    larger = np.full((max(size, len(array) * 3 // 2), *array.shape[1:]), fill, dtype=array.dtype)
+    larger: NDArray[Any] = np.empty((max(size, len(array) * 3 // 2), *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
+    if fill is not None:
+        larger[len(array) :] = fill
     return larger
