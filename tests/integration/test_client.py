@@ -190,6 +190,18 @@ def test_a_list_goes_on_over_its_pages(memory: MemplaneSync, user: str) -> None:
     assert memory.health().status == "ok"
 
 
+def test_a_supervisor_s_state_is_kept_and_deleted(memory: MemplaneSync, user: str) -> None:
+    thread = "plans/1"
+    made = memory.save_checkpoint(thread, user_id=user, agents={"planner": {"step": 1}}, version=0)
+    assert (made.version, made.agents, made.memory) == (1, {"planner": {"step": 1}}, None)
+    with pytest.raises(VersionConflict):
+        memory.save_checkpoint(thread, user_id=user, memory={}, version=0)
+    assert memory.checkpoint(thread, user_id=user) == made
+    assert memory.delete_checkpoints(thread, user_id=user, version=1).outcome == "deleted"
+    with pytest.raises(NotFound):
+        memory.checkpoint(thread, user_id=user)
+
+
 def test_a_refusal_says_what_is_forbidden(served: Served, memory: MemplaneSync, user: str) -> None:
     with MemplaneSync(served.url, served.keys["planner"]) as planner:
         with pytest.raises(Forbidden) as refused:

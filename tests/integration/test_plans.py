@@ -23,14 +23,17 @@ from pgvector.psycopg import register_vector, register_vector_async
 
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.sql.checkpoints import SqlCheckpointReader, SqlCheckpoints
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.tables import metadata
+from memplane.application.checkpoint_records import NewCheckpoint, Place, Summary, Supervised, Thread, Wanted
 from memplane.application.records import ChangedMemory, EntityQuery, Look, Proposal, Query, SearchMaterial, Told
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
+from memplane.domain.lineage import Placement
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
     Memory,
@@ -50,6 +53,7 @@ from support.plans import OTHER, TENANT, Explainer, Sent, nodes, planned, told, 
 
 USERS, THREADS, TURNS = 20, 50, 10
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+OF, PLACE = frozenset({"user-3"}), Place(Thread("user-3", "thread-7"))
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
 
 # Rows for each tenant: (table, number of rows, expressions of n).
@@ -84,6 +88,19 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "memory_entities": (USERS * 500, {"memory_id": NTH, "entity_id": NTH}),
     "idempotency_keys": (USERS * 500, {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n"}),
     "consent_proposals": (USERS * 500, USER | {"state": "'pending'", "value_hash": "'value-' || n"}),
+    "checkpoints": (
+        USERS * THREADS * TURNS,
+        USER | {"checkpoint_id": "lpad(n::text, 8, '0')", "checkpoint_ns": "''", "metadata": "'{{}}'"}
+        | {"checkpoint": "'{{}}'", "head": f"n / {USERS * THREADS} = {TURNS - 1}"},
+    ),
+    "checkpoint_blobs": (
+        USERS * THREADS * TURNS, USER | {"checkpoint_ns": "''", "channel": "'messages'", "version": "n::text"},
+    ),
+    "checkpoint_writes": (
+        USERS * THREADS * TURNS,
+        USER | {"checkpoint_ns": "''", "checkpoint_id": "lpad(n::text, 8, '0')", "channel": "'messages'"},
+    ),
+    "supervisor_checkpoints": (USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'"}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
 }  # fmt: skip
 
@@ -176,6 +193,14 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "whole": lambda reader: reader.whole(NAMED, nth(3)),
     "at another moment": lambda reader: reader.candidates(NAMED.as_of(NOW, NOW), QUESTION),
     "history": lambda reader: reader.history(NAMED, nth(3), before=None, limit=50),
+    "head of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", head=True, limit=1)),
+    "checkpoint by id": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", ids=("00000143",))),
+    "page of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", before="1", limit=5)),
+    "page of one channel": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", channels=("messages",))),
+    "checkpoints of a user": lambda reader: reader.checkpoints.find(Wanted(OF, limit=5)),
+    "metadata of a thread": lambda reader: reader.checkpoints.told(Wanted(OF, "thread-7")),
+    "who has a thread": lambda reader: reader.checkpoints.users("thread-7", None),
+    "supervisor": lambda reader: reader.checkpoints.supervised(PLACE.thread),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
 }
 
@@ -194,7 +219,7 @@ def test_a_read_is_served_by_indexes(busy: Database, explainer: Explainer, read:
         async with connection:
             await register_vector_async(connection)
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
-            await READS[read](PostgresReader(connection))
+            await READS[read](PostgresReader(connection, TENANT))
 
     asyncio.run(run())
     check(explainer, sent, beyond_tenant=read not in OF_A_TENANT)
@@ -220,6 +245,8 @@ TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetim
 def look(new: Memory) -> Look:
     return Look(new, MATERIAL, replace(NAMED, turns=False), 10, MENTIONED)
 
+
+CHECKPOINT = NewCheckpoint("00009999", "00009143", {}, {}, (), empty=False, summary=Summary(1, "loop", None, ()))
 
 WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
@@ -249,10 +276,35 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "lock a key": lambda uow: uow.keys.lock(f"{TENANT}7"),
     "end a key": lambda uow: uow.keys.end(f"{TENANT}7", NOW),
     "keys were used": lambda uow: uow.keys.used({f"{TENANT}7": NOW, f"{TENANT}8": NOW}),
+    "open a thread": lambda uow: uow.checkpoints.open(PLACE.thread, NOW),
+    "lock a thread": lambda uow: uow.checkpoints.lock(PLACE.thread),
+    "arrive": lambda uow: uow.checkpoints.arrive(PLACE, "00009999", NOW),
+    "add a checkpoint": lambda uow: uow.checkpoints.add(
+        PLACE, CHECKPOINT, Placement.HEAD, Supervised(PLACE.thread, updated_at=NOW)
+    ),
+    "keep a supervisor": lambda uow: uow.checkpoints.keep(Supervised(PLACE.thread, updated_at=NOW)),
+    "nodes": lambda uow: uow.checkpoints.nodes(PLACE.thread),
+    "threads of runs": lambda uow: uow.checkpoints.threads_of(["run"], OF),
+    "remove": lambda uow: uow.checkpoints.remove(
+        PLACE.thread, [("", "00009143")], {("", "00001143"): None}, [("", "00001143")]
+    ),
+    "copy": lambda uow: uow.checkpoints.copy(PLACE.thread, Thread("user-3", "another"), NOW),
+    "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
-STORES = (SqlMemories, SqlThreads, SqlJournal, SqlKeys, SqlTombstones, SqlGraph, SqlAnswers, SqlConsents)
-INSERTS = {"add", "add_turns", "log", "record", "events", "link", "bury", "keep"}  # these look nothing up
+STORES = (
+    SqlMemories,
+    SqlThreads,
+    SqlJournal,
+    SqlKeys,
+    SqlTombstones,
+    SqlGraph,
+    SqlAnswers,
+    SqlConsents,
+    SqlCheckpoints,
+)
+READERS = (SqlReader, SqlCheckpointReader)
+INSERTS = {"add_writes", "add", "add_turns", "log", "record", "events", "link", "bury", "keep"}  # these look nothing up
 LISTS = {"all"}  # an administrator's list of keys
 
 
@@ -329,6 +381,6 @@ def test_a_missing_index_would_be_found(busy: Database, index: str) -> None:
 
 
 def test_every_read_and_write_is_explained() -> None:
-    methods = {name for kind in (SqlReader, *STORES) for name in vars(kind) if not name.startswith("_")}
+    methods = {name for kind in (*READERS, *STORES) for name in vars(kind) if not name.startswith("_")}
     called = {name for function in (*READS.values(), *WRITES.values()) for name in function.__code__.co_names}
     assert methods - called - INSERTS - LISTS == {"rows", "rows_of_all", "nearest_of"}  # the last is part of a look

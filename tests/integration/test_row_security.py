@@ -23,6 +23,10 @@ OWNED = {
     "entities": "user_id",
     "events": "user_id",
     "consent_proposals": "user_id",
+    "checkpoints": "user_id",
+    "checkpoint_blobs": "user_id",
+    "checkpoint_writes": "user_id",
+    "supervisor_checkpoints": "user_id",
     "tombstones": "scope",
     "unit_removals": "user_id",
 }

@@ -33,6 +33,7 @@ class Tenants(Enum):
     LEFT_OUT = "the answer has the caller's own rows only"
     NOT_WRITTEN = "what is written is the caller's own"
     KEYS = "the caller sees and changes keys of its own tenant alone"
+    THREADS = "a thread of the same name is the caller's own, or as if it were not there"
     NONE = "the route touches no tenant"
 
 
@@ -87,7 +88,8 @@ def _turn(_category: str) -> Json:
 
 
 _READ, _WRITE, _ADMIN = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN
-_KEYS = "/v1/admin/keys"
+_STATE = KeyScope.CHECKPOINT
+_KEYS, _CHECKPOINT = "/v1/admin/keys", "/v1/checkpoints/{thread_id:text}"
 _MEMORY, _ENTITY = "/v1/memories/{memory_id}", "/v1/entities/{entity_id}"
 
 ACCESS: Sequence[Access] = (
@@ -137,6 +139,12 @@ ACCESS: Sequence[Access] = (
         "POST", f"{_ENTITY}/merge", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True, body=lambda _: {"into": ""},
     ),
     Access("GET", "/v1/threads/{thread_id:text}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
+    Access("GET", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
+    Access(
+        "PUT", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS,
+        body=lambda _: {"user_id": USER, "agents": {"planner": {"step": 1}}},
+    ),
+    Access("DELETE", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
     Access("GET", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS),
     Access(
         "POST", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {"agent": "planner", "scopes": ["admin"]},

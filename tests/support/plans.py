@@ -11,6 +11,7 @@ TENANT, OTHER = "busy", "other"
 GROWING = {
     "memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events", "tombstones",
     "entities", "entity_aliases", "memory_entities", "idempotency_keys", "consent_proposals",
+    "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
 }  # fmt: skip
 
 

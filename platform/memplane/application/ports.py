@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from memplane.application.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
 from memplane.application.records import (
     Access,
     Candidates,
@@ -67,8 +68,33 @@ Unit = Memory | Turn
 """Something that can be recalled."""
 
 
+class CheckpointReader(Protocol):
+    """Checkpoints and the states of supervisors, as one look at a tenant sees them."""
+
+    async def find(self, wanted: Wanted) -> list[StoredCheckpoint]:
+        """Checkpoints, newest first, with the values of their channels and what tasks have written since."""
+        ...
+
+    async def told(self, wanted: Wanted) -> list[tuple[tuple[Place, str], Mapping[str, object]]]:
+        """Where checkpoints stand, their ids and their metadata, newest first; without a limit."""
+        ...
+
+    async def users(self, thread_id: str, users: frozenset[str] | None) -> list[str]:
+        """The users, of some or of all, that have a thread of a name; at most two."""
+        ...
+
+    async def supervised(self, thread: Thread) -> Supervised | None:
+        """The state of a supervisor in a thread."""
+        ...
+
+
 class Reader(Protocol):
     """One consistent, read-only look at a tenant, through the scope predicate."""
+
+    @property
+    def checkpoints(self) -> CheckpointReader:
+        """Checkpoints, which belong to users and have no categories."""
+        ...
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""

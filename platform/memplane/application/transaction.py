@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.records import (
     Answered,
     Burial,
@@ -23,6 +24,7 @@ from memplane.application.records import (
 )
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
+from memplane.domain.lineage import Key, Node, Placement, Standing
 from memplane.domain.memory import Memory, MemoryText, Turn
 from memplane.domain.scope import Scope
 
@@ -183,6 +185,56 @@ class Consents(Protocol):
         ...
 
 
+class CheckpointStore(Protocol):
+    """Checkpoints and the states of supervisors within a transaction."""
+
+    async def open(self, thread: Thread, now: datetime) -> Supervised:
+        """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
+        ...
+
+    async def lock(self, thread: Thread) -> Supervised | None:
+        """The state of a supervisor in a thread, if it is there, locked until the transaction ends."""
+        ...
+
+    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> tuple[Supervised, list[Standing], int]:
+        """What a new checkpoint finds: the supervisor's state, locked; the checkpoints it is to fit; the revision."""
+        ...
+
+    async def add(self, place: Place, new: NewCheckpoint, placement: Placement, after: Supervised) -> None:
+        """Store a checkpoint with its values, and the supervisor's state after it."""
+        ...
+
+    async def add_writes(self, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
+        """Store what a task wrote: once, but for what is replaced."""
+        ...
+
+    async def keep(self, state: Supervised) -> None:
+        """Store the state of a supervisor in a thread that is locked."""
+        ...
+
+    async def nodes(self, thread: Thread) -> list[Node]:
+        """Every checkpoint of a thread, as far as its lineage concerns it."""
+        ...
+
+    async def threads_of(self, run_ids: Sequence[str], users: frozenset[str] | None) -> list[Thread]:
+        """The threads, of some users or of all, that runs have stored checkpoints in; in one order."""
+        ...
+
+    async def remove(
+        self, thread: Thread, gone: Sequence[Key], parents: Mapping[Key, str | None], heads: Sequence[Key]
+    ) -> None:
+        """Delete checkpoints, their writes, and the values that no other one holds; mend those that stay."""
+        ...
+
+    async def copy(self, source: Thread, target: Thread, now: datetime) -> bool:
+        """Copy all of a thread to another one; False when there is nothing to copy."""
+        ...
+
+    async def delete(self, thread: Thread) -> bool:
+        """Delete all of a thread; False when there was nothing."""
+        ...
+
+
 class Journal(Protocol):
     """History and events within a transaction."""
 
@@ -238,6 +290,7 @@ class UnitOfWork(Protocol):
     graph: Graph
     answers: Answers
     consents: Consents
+    checkpoints: CheckpointStore
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

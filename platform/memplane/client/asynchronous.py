@@ -13,6 +13,7 @@ from memplane.client.connection import Call, Connection
 from memplane.client.errors import Invalid
 from memplane.client.fields import (
     ChangeFields,
+    CheckpointFields,
     CorrectionFields,
     ListFields,
     MemoryFields,
@@ -23,6 +24,7 @@ from memplane.client.fields import (
     VerbFields,
 )
 from memplane.contracts.base import Message
+from memplane.contracts.checkpoints import CheckpointRecord, CheckpointRequest, DeletedThread
 from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
@@ -212,6 +214,26 @@ class Memplane:
         call = _get(f"/v1/threads/{_segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
         return await self._connection.ask(call, ThreadDelta)
 
+    async def checkpoint(self, thread_id: str, *, user_id: str | None = None) -> CheckpointRecord:
+        """The state of a supervisor in a thread."""
+        return await self._connection.ask(_get(_checkpoint(thread_id), user_id=user_id), CheckpointRecord)
+
+    async def save_checkpoint(
+        self, thread_id: str, *, version: int | None = None, **sections: Unpack[CheckpointFields]
+    ) -> CheckpointRecord:
+        """Store sections of a supervisor's state, if it still is at ``version`` (0: not there yet); at any, without."""
+        body = _json(CheckpointRequest, sections)
+        call = Call("PUT", _checkpoint(thread_id), body, headers=_if_match(version))
+        return await self._connection.ask(call, CheckpointRecord)
+
+    async def delete_checkpoints(
+        self, thread_id: str, *, user_id: str | None = None, version: int | None = None
+    ) -> DeletedThread:
+        """Delete the state of a supervisor in a thread, and every checkpoint that a graph has stored there."""
+        parameters = _parameters(user_id=user_id)
+        call = Call("DELETE", _checkpoint(thread_id), parameters=parameters, headers=_if_match(version))
+        return await self._connection.ask(call, DeletedThread)
+
     async def health(self) -> Health:
         """Whether the process answers."""
         return await self._connection.ask(_get("/healthz"), Health)
@@ -293,6 +315,10 @@ def _memory(memory_id: UUID | str) -> str:
 
 def _entity(entity_id: UUID | str) -> str:
     return f"/v1/entities/{_segment(str(entity_id))}"
+
+
+def _checkpoint(thread_id: str) -> str:
+    return f"/v1/checkpoints/{_segment(thread_id)}"
 
 
 def _segment(value: str) -> str:

@@ -53,6 +53,16 @@ class QueryFields(TypedDict, total=False):
     as_of: Mapping[str, object] | None
 
 
+class CheckpointFields(TypedDict, total=False):
+    """`CheckpointRequest`."""
+
+    user_id: str | None
+    graph: Mapping[str, JsonValue] | None
+    memory: Mapping[str, JsonValue] | None
+    conversation: Sequence[Mapping[str, JsonValue]] | None
+    agents: Mapping[str, JsonValue] | None
+
+
 class TurnFields(TypedDict, total=False):
     """`NewTurnRequest`, but for its ``text``."""
 

@@ -33,6 +33,12 @@ class InvalidText(Invalid):
     code = "invalid_text"
 
 
+class UndeclaredType(Invalid):
+    """A value of a type that the checkpointer was not told of: read back it would be something else."""
+
+    code = "undeclared_type"
+
+
 class WritingConstraintViolated(Invalid):
     """A memory's text breaks the writing rules of its type."""
 
@@ -127,6 +133,24 @@ class VersionConflict(Conflict):
     """The record changed since the version that the caller holds."""
 
     code = "version_conflict"
+
+
+class StaleCheckpoint(Conflict):
+    """Another writer has continued the thread since this one read it; stored, it would fork the lineage."""
+
+    code = "stale_checkpoint"
+
+
+class CheckpointMismatch(Conflict):
+    """A checkpoint holds a value that its declared type no longer accepts."""
+
+    code = "checkpoint_mismatch"
+
+
+class CheckpointNeeded(Conflict):
+    """A checkpoint that would stay cannot be read without one that would go."""
+
+    code = "checkpoint_needed"
 
 
 class ValueRejected(Conflict):

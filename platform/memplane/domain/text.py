@@ -33,6 +33,20 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say how a question is put, not what it is about."""
 
 
+def refuse_unstorable(text: str, field: str) -> None:
+    """Refuse what a database cannot store.
+
+    Raises:
+        InvalidText: NUL, or a lone surrogate.
+    """
+    if "\x00" in text:
+        raise InvalidText(f"{field}: holds a NUL character at position {text.index(chr(0))}", field=field)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidText(f"{field}: holds a lone surrogate at position {error.start}", field=field) from None
+
+
 def normalise(text: str, field: str = "text") -> str:
     """Text as it is stored: NFC, control characters removed, runs of space collapsed, trimmed.
 
@@ -46,12 +60,7 @@ def normalise(text: str, field: str = "text") -> str:
     Raises:
         InvalidText: NUL, a lone surrogate, or nothing left.
     """
-    if "\x00" in text:
-        raise InvalidText(f"{field}: holds a NUL character at position {text.index(chr(0))}", field=field)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidText(f"{field}: holds a lone surrogate at position {error.start}", field=field) from None
+    refuse_unstorable(text, field)
     composed = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = (line.strip() for line in _SPACES.sub(" ", _CONTROLS.sub("", composed)).split("\n"))
     clean = _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()

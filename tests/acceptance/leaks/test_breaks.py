@@ -19,7 +19,7 @@ from support.leaks.matrix import Matrix
 from support.leaks.oracle import Voice
 from support.leaks.world import World
 
-LIST, QUERY, DELTA = "GET /v1/memories", "POST /v1/memory/query", "GET /v1/threads/{thread_id:path}/delta"
+LIST, QUERY, DELTA = "GET /v1/memories", "POST /v1/memory/query", "GET /v1/threads/{thread_id:text}/delta"
 CALLERS = (
     ("planner", "full", None), ("planner", "inner", None), ("supervisor", "inner", None), ("planner", "full", ("ana",)),
     ("executor", "familiar", None),

@@ -65,6 +65,19 @@ class PostgresSyntax:
         """Values as psycopg takes them: as they are."""
         return dict(values)
 
+    def json(self, name: str) -> str:
+        """A bound JSON document."""
+        return f"CAST({self.value(name)} AS jsonb)"
+
+    def members(self, column: str, member: str) -> str:
+        """The members of an object in a JSON column."""
+        return f"jsonb_each_text({column} -> '{member}') AS e (key, value)"
+
+    @property
+    def for_update(self) -> str:
+        """Locks the rows that are selected."""
+        return "FOR UPDATE"
+
 
 SYNTAX = PostgresSyntax("%({})s")
 """For statements that go to psycopg."""
@@ -106,7 +119,8 @@ class PostgresReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, connection: AsyncConnection[DictRow], scopes: ScopeMemory | None = None) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], tenant: str, scopes: ScopeMemory | None = None) -> None:
+        super().__init__(tenant)
         self._connection = connection
         self._scopes = scopes
 

@@ -20,7 +20,7 @@ from psycopg.sql import SQL
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.search import SYNTAX, PostgresReader
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
@@ -68,6 +68,8 @@ class BegunAnew(Exception):
 
 class PostgresSession(Session):
     """Rows wait until a statement could see them; the transaction begins with the first statement."""
+
+    syntax = SYNTAX
 
     def __init__(self, connection: SqlConnection, tenant: str, beginning: Statement) -> None:
         super().__init__(tenant, insert)
@@ -179,7 +181,7 @@ class PostgresSession(Session):
     async def reader(self) -> PostgresReader:
         """The reads of a tenant, within this transaction: what it added is seen."""
         await self.flush()
-        return PostgresReader(await self.driver())
+        return PostgresReader(await self.driver(), self.tenant)
 
     async def driver(self) -> AsyncConnection[Any]:
         """The driver's own connection."""

@@ -158,7 +158,7 @@ class PostgresStorage:
         # one pipeline: BEGIN and the tenant travel with the first statement that is waited for
         async with self._connection() as connection, connection.pipeline(), connection.transaction():
             await connection.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
-            yield PostgresReader(connection, self._scopes)
+            yield PostgresReader(connection, reach.tenant, self._scopes)
 
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""

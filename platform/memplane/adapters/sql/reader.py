@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.adapters.sql import statements
+from memplane.adapters.sql.checkpoints import SqlCheckpointReader
 from memplane.adapters.sql.rows import Row, history_of, memory_of, turn_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
@@ -25,6 +26,14 @@ class SqlReader(ABC):
     """
 
     syntax: Syntax
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+
+    @property
+    def checkpoints(self) -> SqlCheckpointReader:
+        """Checkpoints of the tenant."""
+        return SqlCheckpointReader(self._tenant, self.syntax, self.rows_of_all)
 
     @abstractmethod
     async def rows(self, statement: Statement) -> list[Row]:

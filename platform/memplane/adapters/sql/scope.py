@@ -45,6 +45,19 @@ class Syntax(Protocol):
         """Values as the database's driver takes them."""
         ...
 
+    def json(self, name: str) -> str:
+        """A bound JSON document, given as text."""
+        ...
+
+    def members(self, column: str, member: str) -> str:
+        """What to select from for the members of an object in a JSON column, as ``e (key, value)``."""
+        ...
+
+    @property
+    def for_update(self) -> str:
+        """What locks the rows that are selected; nothing where a transaction that writes is the only one."""
+        ...
+
 
 @dataclass(slots=True)
 class Predicate:

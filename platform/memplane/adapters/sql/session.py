@@ -10,6 +10,8 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
+from memplane.adapters.sql.scope import Syntax
+from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
 from memplane.domain.memory import new_id
 
@@ -27,7 +29,10 @@ class Session(ABC):
     Attributes:
         tenant: whose transaction it is.
         insert: the database's own ``insert``.
+        syntax: how the database's driver takes statements in its own words.
     """
+
+    syntax: Syntax
 
     def __init__(self, tenant: str, insert: Insert) -> None:
         self.tenant = tenant
@@ -40,6 +45,10 @@ class Session(ABC):
     @abstractmethod
     async def changed(self, statement: sa.Executable, values: Values = None) -> int:
         """Send a statement; how many rows it changed."""
+
+    @abstractmethod
+    async def rows_of_all(self, asked: Sequence[Statement]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """The rows of several statements in the driver's own words, sent together."""
 
     @abstractmethod
     def attempt(self) -> AbstractAsyncContextManager[object]:

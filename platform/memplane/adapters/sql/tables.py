@@ -6,6 +6,12 @@ without it would tell a stranger that a value exists.
 
 import sqlalchemy as sa
 
+from memplane.adapters.sql.checkpoint_tables import (
+    checkpoint_blobs,
+    checkpoint_writes,
+    checkpoints,
+    supervisor_checkpoints,
+)
 from memplane.adapters.sql.columns import (
     count_column,
     id_column,
@@ -31,6 +37,9 @@ __all__ = [
     "APPEND_ONLY",
     "api_keys",
     "change_log",
+    "checkpoint_blobs",
+    "checkpoint_writes",
+    "checkpoints",
     "consent_proposals",
     "entities",
     "entity_aliases",
@@ -42,6 +51,7 @@ __all__ = [
     "metadata",
     "relations",
     "settings",
+    "supervisor_checkpoints",
     "tenants",
     "thread_revision",
     "tombstones",

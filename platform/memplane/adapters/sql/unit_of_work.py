@@ -8,6 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
+from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
@@ -15,6 +16,7 @@ from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJourna
 from memplane.application.records import Look, Seen
 from memplane.application.transaction import (
     Answers,
+    CheckpointStore,
     Consents,
     Graph,
     Journal,
@@ -63,6 +65,7 @@ class SqlUnitOfWork:
         self.graph: Graph = SqlGraph(session)
         self.answers: Answers = SqlAnswers(session)
         self.consents: Consents = SqlConsents(session)
+        self.checkpoints: CheckpointStore = SqlCheckpoints(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -91,7 +91,8 @@ class SqliteReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, snapshot: Snapshot, caches: SearchCaches) -> None:
+    def __init__(self, snapshot: Snapshot, caches: SearchCaches, tenant: str) -> None:
+        super().__init__(tenant)
         self._snapshot = snapshot
         self._caches = caches
 

@@ -4,7 +4,7 @@ A change of threads costs more than most statements: rows to add wait for the ne
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -15,12 +15,14 @@ from sqlalchemy.engine.result import IteratorResult, SimpleResultMetaData
 from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.engine import Writer
-from memplane.adapters.sqlite.search import fetched
+from memplane.adapters.sqlite.search import SYNTAX, fetched
 from memplane.domain.errors import StorageError
 
 
 class SqliteSession(Session):
     """Rows wait until a statement could see them."""
+
+    syntax = SYNTAX
 
     def __init__(self, connection: sa.Connection, writer: Writer, tenant: str) -> None:
         super().__init__(tenant, insert)
@@ -38,14 +40,19 @@ class SqliteSession(Session):
 
     async def rows(self, statement: Statement) -> list[Mapping[str, Any]]:
         """The rows of a statement in the driver's own words, which sees whatever was added before."""
-        return await self._writer.run(self._read, self._taken(), statement)
+        (rows,) = await self.rows_of_all([statement])
+        return rows
 
-    def _read(self, waiting: list[tuple[str, list[Row]]], statement: Statement) -> list[Mapping[str, Any]]:
+    async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Mapping[str, Any]]]:
+        """The rows of several statements in the driver's own words, in one change of threads."""
+        return await self._writer.run(self._read, self._taken(), asked)
+
+    def _read(self, waiting: list[tuple[str, list[Row]]], asked: Sequence[Statement]) -> list[list[Mapping[str, Any]]]:
         self._send(waiting)
         driver = self._connection.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
             raise StorageError("the connection is not sqlite3's")
-        return list(fetched(driver, statement))
+        return [list(fetched(driver, statement)) for statement in asked]
 
     @asynccontextmanager
     async def _attempt(self) -> AsyncIterator[None]:

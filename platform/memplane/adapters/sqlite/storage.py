@@ -85,7 +85,7 @@ class SqliteStorage:
         """A read-only transaction on one snapshot."""
         _refuse_other(reach.tenant)
         async with self._reading() as snapshot:
-            yield SqliteReader(snapshot, self._caches)
+            yield SqliteReader(snapshot, self._caches, reach.tenant)
 
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; nobody else writes until it ends."""
@@ -116,7 +116,7 @@ class SqliteStorage:
     async def _candidates(self, _session: Session, scope: Scope, query: Query) -> Candidates:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
         async with self._reading() as snapshot:
-            return await SqliteReader(snapshot, self._caches).candidates(scope, query)
+            return await SqliteReader(snapshot, self._caches, TENANT).candidates(scope, query)
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id."""

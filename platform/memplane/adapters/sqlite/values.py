@@ -47,6 +47,19 @@ class SqliteSyntax:
         """Values as SQLite takes them: ids as hex, times as text, lists as JSON."""
         return {name: _bound(value) for name, value in values.items()}
 
+    def json(self, name: str) -> str:
+        """A bound JSON document, which is text."""
+        return self.value(name)
+
+    def members(self, column: str, member: str) -> str:
+        """The members of an object in a JSON column."""
+        return f"json_each({column}, '$.{member}') AS e"
+
+    @property
+    def for_update(self) -> str:
+        """Nothing: a transaction that writes is the only one."""
+        return ""
+
 
 def _bound(value: object) -> object:
     match value:

@@ -9,7 +9,17 @@ from fastapi import FastAPI
 import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.http import entities, feedback, health, inspection, keys, problems, repeats, routes
+from memplane.entrypoints.http import (
+    checkpoints,
+    entities,
+    feedback,
+    health,
+    inspection,
+    keys,
+    problems,
+    repeats,
+    routes,
+)
 from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.entrypoints.logs import configure
 from memplane.settings import Settings
@@ -42,6 +52,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(feedback.router)
     app.include_router(inspection.router)
     app.include_router(entities.router)
+    app.include_router(checkpoints.router)
     app.include_router(keys.router)
     app.include_router(health.router)
     return app

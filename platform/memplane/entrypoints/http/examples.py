@@ -36,3 +36,14 @@ MEMORY: dict[str, Example] = {
         },
     },
 }
+CHECKPOINT: dict[str, Example] = {
+    "supervisor": {
+        "summary": "What a supervisor stores after a step",
+        "value": {
+            "user_id": "u1",
+            "memory": {"context": "Ana ships version 1 in September.", "revision": 44},
+            "conversation": [{"role": "user", "text": "The release moves to September."}],
+            "agents": {"planner": {"waiting_for": "the date"}},
+        },
+    },
+}

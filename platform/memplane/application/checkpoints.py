@@ -1,0 +1,317 @@
+"""Checkpoints of graphs and the state of supervisors: stored, read, pruned and deleted, for one caller's users."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from memplane.application.checkpoint_records import (
+    NewCheckpoint,
+    Place,
+    StoredCheckpoint,
+    Supervised,
+    TaskWrite,
+    Thread,
+    Wanted,
+)
+from memplane.application.gateway import clean_id
+from memplane.application.ports import Clock, Storage
+from memplane.application.transaction import UnitOfWork
+from memplane.domain import lineage, supervising
+from memplane.domain.errors import AmbiguousThread, Conflict, LimitExceeded, NotFound, VersionConflict
+from memplane.domain.lineage import Arriving, Placement, Retention
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.text import refuse_unstorable
+
+T = TypeVar("T")
+MAX_NAMESPACE_BYTES = 500
+MAX_CHANNEL_BYTES = 255
+MAX_CHECKPOINT_ID_BYTES = 64
+MAX_TASK_ID_BYTES = 128
+MAX_WRITES = 10_000
+_MISSING = "no such thread"
+
+
+class Checkpoints:
+    """Every use case of checkpoints. Each needs the scope `checkpoint`, and touches the caller's users alone."""
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+
+    def thread(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
+        """The thread that is meant.
+
+        Raises:
+            ScopeForbidden: the key is not for checkpoints.
+            UserForbidden: the key may not touch the user.
+            AmbiguousThread: no user is named, and the key is bound to none or to several.
+            InvalidText: a name is empty or cannot be stored.
+        """
+        principal.require(KeyScope.CHECKPOINT)
+        user = clean_id(user_id, "user_id")
+        if user is None and principal.users is not None and len(principal.users) == 1:
+            (user,) = principal.users
+        if user is None:
+            raise AmbiguousThread("user_id: name the user whose thread it is", field="user_id")
+        return Thread(principal.touch(user), clean_id(thread_id, "thread_id") or "")
+
+    async def known(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
+        """The thread that is meant, found by its name alone where no user is named.
+
+        Raises:
+            NotFound: none of the caller's users has such a thread.
+            AmbiguousThread: several have.
+            UserForbidden, InvalidText: as for :meth:`thread`.
+        """
+        if user_id is not None:
+            return self.thread(principal, thread_id, user_id)
+        found = await self.threads(principal, thread_id)
+        if not found:
+            raise NotFound(_MISSING)
+        return found[0]
+
+    async def threads(self, principal: Principal, thread_id: str) -> list[Thread]:
+        """The caller's threads of a name that have checkpoints: none, or one.
+
+        Raises:
+            AmbiguousThread: several of the caller's users have one.
+        """
+        principal.require(KeyScope.CHECKPOINT)
+        name = clean_id(thread_id, "thread_id") or ""
+        async with self._storage.reading(principal.reach) as reader:
+            users = await reader.checkpoints.users(name, principal.users)
+        if len(users) > 1:
+            raise AmbiguousThread("user_id: several of your users have such a thread; name one", field="user_id")
+        return [Thread(user, name) for user in users]
+
+    async def save(self, principal: Principal, place: Place, new: NewCheckpoint, *, fork: bool = False) -> None:
+        """Store a checkpoint as the head of its lineage, and tell the supervisor's state, in one transaction.
+
+        Args:
+            principal: the caller.
+            place: where it goes.
+            new: the checkpoint; one with the id of the head takes the head's place.
+            fork: whether it may begin a second branch, from an older checkpoint.
+
+        Raises:
+            StaleCheckpoint: another writer has continued the thread since this one read it; nothing is stored.
+            LimitExceeded: a name is too long.
+            InvalidText: a name cannot be stored.
+        """
+        _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
+        for value, name in ((new.id, "checkpoint_id"), (new.parent, "checkpoint_id")):
+            _fits(value, name, MAX_CHECKPOINT_ID_BYTES)
+        for blob in new.blobs:
+            _fits(blob.channel, "channel", MAX_CHANNEL_BYTES)
+            _fits(blob.version, "version", MAX_CHECKPOINT_ID_BYTES)
+        now = self._clock()
+
+        async def work(uow: UnitOfWork) -> None:
+            before, there, revision = await uow.checkpoints.arrive(place, new.id, now)
+            placement = lineage.place(Arriving(new.id, new.parent, new.empty), there, fork=fork)
+            after = before
+            if placement is not Placement.BESIDE:
+                told = _told(before.data, place.namespace, new, revision)
+                after = replace(before, data=told, version=before.version + 1, updated_at=now)
+            parent = None if new.parent == new.id else new.parent
+            await uow.checkpoints.add(place, replace(new, parent=parent), placement, after)
+
+        await self._write(principal, work)
+
+    async def save_writes(
+        self, principal: Principal, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]
+    ) -> None:
+        """Store what a task wrote after a checkpoint, whether that is stored yet or not, and head or not.
+
+        Raises:
+            LimitExceeded: there are too many, or a name is too long.
+            InvalidText: a name cannot be stored.
+        """
+        if len(writes) > MAX_WRITES:
+            raise LimitExceeded(f"writes: {len(writes)}, at most {MAX_WRITES}", field="writes")
+        _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
+        _fits(checkpoint_id, "checkpoint_id", MAX_CHECKPOINT_ID_BYTES)
+        for write in writes:
+            _fits(write.task_id, "task_id", MAX_TASK_ID_BYTES)
+            _fits(write.channel, "channel", MAX_CHANNEL_BYTES)
+            refuse_unstorable(write.task_path, "task_path")
+        if writes:
+            await self._write(principal, lambda uow: uow.checkpoints.add_writes(place, checkpoint_id, writes))
+
+    async def find(
+        self, principal: Principal, wanted: Wanted, matches: Callable[[Mapping[str, object]], bool] | None = None
+    ) -> list[StoredCheckpoint]:
+        """Checkpoints of the caller's users, newest first.
+
+        Args:
+            principal: the caller.
+            wanted: which ones.
+            matches: whether metadata are those of one that is meant.
+        """
+        principal.require(KeyScope.CHECKPOINT)
+        if wanted.limit is not None and wanted.limit <= 0:
+            return []
+        async with self._storage.reading(principal.reach) as reader:
+            if matches is None:
+                return await reader.checkpoints.find(wanted)
+            keys = [key for key, metadata in await reader.checkpoints.told(wanted) if matches(metadata)]
+            found: list[StoredCheckpoint] = []
+            for place, checkpoint_id in keys[: wanted.limit]:
+                thread = place.thread
+                one = Wanted(
+                    frozenset({thread.user_id}), thread.thread_id, place.namespace, ids=(checkpoint_id,), limit=1
+                )
+                found += await reader.checkpoints.find(one)
+            return found
+
+    async def delete(self, principal: Principal, thread: Thread, version: int | None = None) -> None:
+        """Delete all that is stored of a thread's graph: checkpoints, values, writes and the supervisor's state.
+
+        Raises:
+            NotFound: there is nothing.
+            VersionConflict: the supervisor's state is not at the version that the caller holds.
+        """
+
+        async def work(uow: UnitOfWork) -> None:
+            before = await uow.checkpoints.lock(thread)
+            _refuse_other_version(before, version)
+            if not await uow.checkpoints.delete(thread):
+                raise NotFound(_MISSING)
+
+        await self._write(principal, work)
+
+    async def copy(self, principal: Principal, source: Thread, target: Thread) -> None:
+        """Copy a thread whole: every checkpoint with its ancestors, values and writes, and the supervisor's state.
+
+        Raises:
+            NotFound: the source is not there.
+            Conflict: the target has checkpoints already.
+        """
+        now = self._clock()
+
+        async def work(uow: UnitOfWork) -> None:
+            for thread in sorted((source, target), key=lambda each: (each.user_id, each.thread_id)):
+                await uow.checkpoints.lock(thread)
+            if await uow.checkpoints.nodes(target):
+                raise Conflict("the target thread has checkpoints already; copying over them would fork it")
+            if not await uow.checkpoints.copy(source, target, now):
+                raise NotFound(_MISSING)
+
+        await self._write(principal, work)
+
+    async def prune(self, principal: Principal, thread: Thread, retention: Retention) -> int:
+        """Delete checkpoints that are not kept, never one without which a kept one cannot be read.
+
+        Returns:
+            How many were deleted.
+        """
+
+        async def work(uow: UnitOfWork) -> int:
+            await uow.checkpoints.lock(thread)
+            nodes = await uow.checkpoints.nodes(thread)
+            return await _keep(uow, thread, nodes, lineage.kept(nodes, retention))
+
+        return await self._write(principal, work)
+
+    async def delete_runs(self, principal: Principal, run_ids: Sequence[str]) -> int:
+        """Delete the checkpoints that runs have made, in every thread of the caller's users.
+
+        Returns:
+            How many were deleted.
+
+        Raises:
+            CheckpointNeeded: one that stays cannot be read without one that would go; nothing is deleted.
+        """
+        gone = frozenset(run_ids)
+
+        async def work(uow: UnitOfWork) -> int:
+            deleted = 0
+            for thread in await uow.checkpoints.threads_of(sorted(gone), principal.users):
+                await uow.checkpoints.lock(thread)
+                nodes = await uow.checkpoints.nodes(thread)
+                deleted += await _keep(uow, thread, nodes, lineage.without_runs(nodes, gone))
+            return deleted
+
+        return await self._write(principal, work) if gone else 0
+
+    async def supervised(self, principal: Principal, thread: Thread) -> Supervised:
+        """The state of a supervisor in a thread.
+
+        Raises:
+            NotFound: there is none.
+        """
+        principal.require(KeyScope.CHECKPOINT)
+        async with self._storage.reading(principal.reach) as reader:
+            found = await reader.checkpoints.supervised(thread)
+        if found is None:
+            raise NotFound(_MISSING)
+        return found
+
+    async def supervise(
+        self, principal: Principal, thread: Thread, sections: Mapping[str, object], version: int | None = None
+    ) -> Supervised:
+        """Store sections of a supervisor's state; those that are not given stay as they are.
+
+        Returns:
+            The whole state.
+
+        Raises:
+            VersionConflict: the state is not at the version that the caller holds; 0 is that of one that is not there.
+        """
+        now = self._clock()
+
+        async def work(uow: UnitOfWork) -> Supervised:
+            before = await uow.checkpoints.open(thread, now)
+            _refuse_other_version(before, version)
+            after = replace(before, data={**before.data, **sections}, version=before.version + 1, updated_at=now)
+            await uow.checkpoints.keep(after)
+            return after
+
+        return await self._write(principal, work)
+
+    async def _write(self, principal: Principal, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
+        principal.require(KeyScope.CHECKPOINT)
+        return await self._storage.write(principal.reach, work)
+
+
+async def _keep(uow: UnitOfWork, thread: Thread, nodes: Sequence[lineage.Node], stay: frozenset[lineage.Key]) -> int:
+    """Delete a thread's checkpoints but those that stay, and mend what they leave."""
+    gone = [node.key for node in nodes if node.key not in stay]
+    if gone:
+        were = {node.key for node in nodes if node.head}
+        heads = [key for key in lineage.heads(nodes, stay) if key not in were]
+        await uow.checkpoints.remove(thread, gone, lineage.parents(nodes, stay), heads)
+    return len(gone)
+
+
+def _told(data: Mapping[str, object], namespace: str, new: NewCheckpoint, revision: int) -> dict[str, object]:
+    summary = new.summary
+    told = {
+        "checkpoint_id": new.id,
+        "step": summary.step,
+        "source": summary.source,
+        "ts": summary.ts,
+        "channels": list(summary.channels),
+    }
+    memory = {"context": summary.context, "revision": revision}
+    return supervising.after_checkpoint(data, namespace, told, summary.conversation, memory)
+
+
+def _refuse_other_version(before: Supervised | None, version: int | None) -> None:
+    there = 0 if before is None else before.version
+    if version is not None and version != there:
+        raise VersionConflict(f"the state is at version {there}, not {version}: read it again", version=there)
+
+
+def _fits(value: str | None, field: str, most: int, *, empty: bool = False) -> None:
+    """Refuse a name of a graph that cannot be stored.
+
+    Raises:
+        InvalidText: it is empty, or holds what cannot be stored.
+        LimitExceeded: it is too long.
+    """
+    if value is None or (empty and not value):
+        return
+    refuse_unstorable(value, field)
+    if (size := len(value.encode())) > most:
+        raise LimitExceeded(f"{field}: {size} bytes, at most {most}", field=field)

@@ -1,0 +1,129 @@
+"""Programs that write one thread from processes of their own: beside each other, and until they are killed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.base import empty_checkpoint
+
+from memplane.adapters.sqlite import session as sqlite_session
+from memplane.bootstrap import _encoder
+from memplane.domain.errors import StaleCheckpoint
+from memplane.entrypoints.langgraph import MemplaneSaver
+from support.graphs import at, counting, principal
+
+ROOT = Path(__file__).parents[2]
+USER, THREAD = "ana", "shared"
+
+
+def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
+    """Start one of the programs below."""
+    folders = (str(ROOT / "platform"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-m", "support.graph_writers", program, *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def together(processes: "Sequence[subprocess.Popen[str]]") -> None:
+    """Wait until all of some programs are ready, and let them go on."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
+def answer(process: "subprocess.Popen[str]", **asked: object) -> str:
+    """What a program that is asked line by line answers."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def told(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """What a program printed at its end."""
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, out
+    last: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return last
+
+
+async def run(url: str, tenant: str, rounds: str) -> None:
+    """Run a graph on the thread, again whenever another writer was faster; tells the heads that were acknowledged."""
+    acknowledged, refused = [], 0
+    async with MemplaneSaver.open(url, principal=principal(tenant)) as saver:
+        graph, config = counting(saver, 1), at(THREAD, USER)
+        print("ready", flush=True)  # noqa: T201 - how it answers
+        sys.stdin.readline()
+        while len(acknowledged) < int(rounds):
+            try:
+                await graph.ainvoke({"count": 0, "messages": []}, config, durability="sync")
+            except StaleCheckpoint:
+                refused += 1
+                continue
+            acknowledged.append((await graph.aget_state(config)).config["configurable"]["checkpoint_id"])
+    print(json.dumps({"acknowledged": acknowledged, "refused": refused}))  # noqa: T201 - how it answers
+
+
+async def save(url: str, tenant: str, parent: str | None, count: int) -> None:
+    """Save one checkpoint with a value of a channel."""
+    async with MemplaneSaver.open(url, principal=principal(tenant)) as saver:
+        values = {"channel_values": {"list": [count]}, "channel_versions": {"list": str(count)}}
+        config = at(THREAD, USER, checkpoint_ns="", checkpoint_id=parent)
+        told = {"source": "loop", "step": count}
+        await saver.aput(config, {**empty_checkpoint(), **values}, told, {"list": str(count)})
+
+
+def mortal(url: str, tenant: str) -> None:
+    """For each line of its input save a checkpoint, in a process that kills itself before its nth statement."""
+    _encoder()  # loaded before the processes part
+    for line in sys.stdin:
+        asked = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _kill_before(asked["nth"])
+            asyncio.run(save(url, tenant, asked["parent"], asked["count"]))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print("killed" if os.WIFSIGNALED(status) else f"ended {status}", flush=True)  # noqa: T201 - how it answers
+
+
+def _kill_before(nth: int) -> None:
+    import psycopg  # noqa: PLC0415 - replaced in this process alone
+
+    left = nth
+
+    def counted(call: Callable[..., Any], holds: Callable[[Sequence[Any]], str]) -> Callable[..., Any]:
+        def counting_call(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the original
+            nonlocal left
+            if "checkpoint" in holds(given) and "api_keys" not in holds(given):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return call(*given, **named)
+
+        return counting_call
+
+    def text(given: Sequence[Any]) -> str:
+        return given[1].as_string() if hasattr(given[1], "as_string") else str(given[1])
+
+    psycopg.AsyncCursor.execute = counted(psycopg.AsyncCursor.execute, text)  # type: ignore[method-assign]  # on purpose
+    sqlite_session.fetched = counted(sqlite_session.fetched, lambda given: given[1].sql)
+
+
+if __name__ == "__main__":
+    name, *arguments = sys.argv[1:]
+    if name == "mortal":
+        mortal(*arguments)
+    else:
+        asyncio.run(run(*arguments))
