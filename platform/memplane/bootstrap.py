@@ -20,6 +20,7 @@ from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
 from memplane.application.browse import Browse
 from memplane.application.checkpoints import Checkpoints
+from memplane.application.consents import Consents
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
@@ -88,6 +89,7 @@ class Application:
         self.remember = Remember(gateway)
         self.feedback = Feedback(gateway)
         self.correct = Correct(gateway)
+        self.consents = Consents(self.storage, self.policies, gateway, now)
         self.ingest = IngestTurns(gateway)
         self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.threads = Threads(self.storage, self.policies, now)

@@ -24,7 +24,7 @@ def inner(tenant: Tenant) -> Caller:
     return tenant.caller("supervisor", trust="inner")
 
 
-def post(caller: Caller, content: str, category: str = "profile", **fields: Any) -> tuple[int, Json]:  # noqa: ANN401 - of the memory
+def post(caller: Caller, content: str, category: str = "event", **fields: Any) -> tuple[int, Json]:  # noqa: ANN401 - of the memory
     response = caller.post("/v1/memories", {"user_id": USER, "category": category, "content": content} | fields)
     return response.status_code, dict(response.json())
 
@@ -164,7 +164,7 @@ class TestRejected:
     def test_by_no_verb(self, caller: Caller) -> None:
         other = write(caller, "The user owns a cat.")["id"]
         elsewhere = write(caller, BERLIN, "preferences")["id"]
-        refused(caller.patch(f"/v1/memories/{elsewhere}", {"category": "profile"}), 409, "value_rejected")
+        refused(caller.patch(f"/v1/memories/{elsewhere}", {"category": "event"}), 409, "value_rejected")
         refused(caller.patch(f"/v1/memories/{other}", {"facts": [BERLIN]}), 409, "value_rejected")
         refused(caller.patch(f"/v1/memories/{other}", {"attributes": {"a": BERLIN}}), 409, "value_rejected")
         refused(

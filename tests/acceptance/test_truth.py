@@ -145,7 +145,7 @@ class TestRejected:
     def test_it_is_refused_in_other_words_too(self, caller: Caller) -> None:
         memory = write(caller, "The user is allergic to peanuts.")
         say(caller, memory["id"], "reject")
-        body = {"user_id": USER, "category": "profile", "content": "The user has a peanut allergy."}
+        body = {"user_id": USER, "category": "event", "content": "The user has a peanut allergy."}
         refused(caller.post("/v1/memories", body), 409, "value_rejected")
         assert write(caller, "The user is allergic to cats.")["outcome"] == "created"
 
@@ -154,7 +154,7 @@ class TestRejected:
         new = write(caller, MUNICH)
         say(caller, new["id"], "reject")
         say(caller, old["id"], "restore")
-        body = {"user_id": USER, "category": "profile", "content": MUNICH}
+        body = {"user_id": USER, "category": "event", "content": MUNICH}
         refused(caller.post("/v1/memories", body), 409, "value_rejected")
         refused(caller.patch(f"/v1/memories/{old['id']}", {"content": MUNICH}), 409, "value_rejected")
         refused(caller.post(f"/v1/memories/{old['id']}/correct", {"content": MUNICH}), 409, "value_rejected")
@@ -281,7 +281,7 @@ class TestThreads:
         seen = caller.get("/v1/threads/one/delta").json()["rev"]
         written = write(caller, BERLIN, thread_id="two")
         told = caller.get("/v1/threads/one/delta", since=seen).json()
-        assert told["header"] == f"Memory updates since rev {seen}:\n- +created: [Profile] {BERLIN} (imp=3)"
+        assert told["header"] == f"Memory updates since rev {seen}:\n- +created: [Event] {BERLIN} (imp=3)"
         assert written["rev"] == caller.get("/v1/threads/two/delta").json()["rev"]
         assert caller.get("/v1/threads/other/delta", since=1).json()["header"] is None
         without = write(caller, "The user owns a piano.")

@@ -304,6 +304,12 @@ def test_the_shipped_policy_is_valid_and_shown() -> None:
     assert planner["policy"] == good["policy"]
     matrix = run("policy", "show")
     assert (matrix.code, "relationship_dynamic" in matrix.out) == (0, True)
+    assert "By consent only, within 7 days: preferred_name, pronouns, city, language." in matrix.out
+    consent = run("policy", "show", "--json").document["consent"]
+    assert (consent["proposal_days"], consent["corroboration"]["turns"]) == (7, 2)
+    told = run("policy", "show", "--agent", "supervisor").out
+    assert "Changes by consent only: preferred_name (profile), pronouns (profile)" in told
+    assert "Changes by consent only: nothing" in run("policy", "show", "--agent", "planner").out
     unknown = run("policy", "show", "--agent", "nobody")
     assert (unknown.code, unknown.out) == (1, "")
 

@@ -24,6 +24,7 @@ from memplane.client import (
     fields,
 )
 from memplane.contracts.base import Message
+from memplane.contracts.consents import BulkItem, ConsentFilters
 from memplane.contracts.memories import MemoryChange, NewMemoryRequest, NewTurnRequest
 from memplane.contracts.query import QueryFilters, QueryRequest
 
@@ -58,6 +59,8 @@ def user() -> str:
         (fields.TurnEntry, NewTurnRequest, set()),
         (fields.MemoryFields, NewMemoryRequest, {"content"}),
         (fields.ChangeFields, MemoryChange, set()),
+        (fields.ConsentFields, ConsentFilters, set()),
+        (fields.DecisionEntry, BulkItem, set()),
     ],
 )
 def test_the_arguments_mirror_the_contract(given: type, contract: type[Message], positional: set[str]) -> None:

@@ -24,13 +24,26 @@ from pgvector.psycopg import register_vector, register_vector_async
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader, SqlCheckpoints
-from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
+from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.tables import metadata
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Summary, Supervised, Thread, Wanted
-from memplane.application.records import ChangedMemory, EntityQuery, Look, Proposal, Query, SearchMaterial, Told
+from memplane.application.records import (
+    ChangedMemory,
+    ContextField,
+    EntityQuery,
+    Look,
+    Proposal,
+    ProposalQuery,
+    Query,
+    SearchMaterial,
+    Signal,
+    Told,
+)
 from memplane.application.transaction import UnitOfWork
+from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
 from memplane.domain.lineage import Placement
@@ -87,7 +100,6 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "entity_aliases": (USERS * 500, {"entity_id": NTH, "alias_key": "'alias-' || n"}),
     "memory_entities": (USERS * 500, {"memory_id": NTH, "entity_id": NTH}),
     "idempotency_keys": (USERS * 500, {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n"}),
-    "consent_proposals": (USERS * 500, USER | {"state": "'pending'", "value_hash": "'value-' || n"}),
     "checkpoints": (
         USERS * THREADS * TURNS,
         USER | {"checkpoint_id": "lpad(n::text, 8, '0')", "checkpoint_ns": "''", "metadata": "'{{}}'"}
@@ -101,6 +113,9 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         USER | {"checkpoint_ns": "''", "checkpoint_id": "lpad(n::text, 8, '0')", "channel": "'messages'"},
     ),
     "supervisor_checkpoints": (USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'"}),
+    "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}),
+    "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
+    "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
 }  # fmt: skip
 
@@ -148,6 +163,10 @@ def scope(users: frozenset[str] | None = None, **filters: Any) -> Scope:  # noqa
         trust_states=RETRIEVABLE_TRUST,
         filters=Filters(**filters),
     )
+
+
+def asked(**narrower: Any) -> ProposalQuery:  # noqa: ANN401 - any field
+    return replace(ProposalQuery(TENANT, ("profile", "tasks"), None, NOW), **narrower)
 
 
 def nth(number: int) -> UUID:
@@ -201,11 +220,26 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "metadata of a thread": lambda reader: reader.checkpoints.told(Wanted(OF, "thread-7")),
     "who has a thread": lambda reader: reader.checkpoints.users("thread-7", None),
     "supervisor": lambda reader: reader.checkpoints.supervised(PLACE.thread),
+    "proposals of a user": lambda reader: reader.proposals(
+        asked(user_id="user-3", state=ProposalState.PENDING), before=None, limit=50
+    ),
+    "proposals of a key's users": lambda reader: reader.proposals(
+        asked(users=frozenset({"user-3"})), before=None, limit=50
+    ),
+    "proposals of a tenant": lambda reader: reader.proposals(asked(), before=IDS[0], limit=50),
+    "proposals by their ids": lambda reader: reader.proposals(asked(ids=tuple(IDS)), before=None, limit=50),
+    "context": lambda reader: reader.context(replace(NAMED, turns=False), 200),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
 }
 
 # these walk a tenant's newest until they have enough
-OF_A_TENANT = {"newest of a tenant", "newest of a key's users", "later page of a tenant"}
+OF_A_TENANT = {
+    "newest of a tenant",
+    "newest of a key's users",
+    "later page of a tenant",
+    "proposals of a tenant",
+    "proposals of a key's users",
+}
 
 
 @pytest.mark.parametrize("read", READS)
@@ -237,6 +271,8 @@ def memory(**fields: object) -> Memory:
 PROPOSAL = Proposal(
     UUID(int=8), "user-3", "city", "Oslo", nth(3), 0.9, "key:ana", "sha256:0", NOW, NOW + timedelta(days=7)
 )
+FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth(3), nth(3), "key:ana", "sha256:0", NOW)
+SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
 MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
 TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
@@ -267,6 +303,11 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
     "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
     "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
+    "lock a proposal": lambda uow: uow.consents.lock(nth(3)),
+    "decide": lambda uow: uow.consents.decide(replace(PROPOSAL, id=nth(3))),
+    "decided fields": lambda uow: uow.consents.fields("user-3", "city"),
+    "keep a field": lambda uow: uow.consents.keep(FIELD, alone=True),
+    "signals": lambda uow: uow.consents.signals("user-3", "tone", "value-3", NOW),
     "tell": lambda uow: uow.threads.tell("user-3", {"another": NOW, "one more": NOW}, TOLD),
     "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
     "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
@@ -304,7 +345,18 @@ STORES = (
     SqlCheckpoints,
 )
 READERS = (SqlReader, SqlCheckpointReader)
-INSERTS = {"add_writes", "add", "add_turns", "log", "record", "events", "link", "bury", "keep"}  # these look nothing up
+INSERTS = {
+    "add_writes",
+    "add",
+    "add_turns",
+    "log",
+    "record",
+    "events",
+    "link",
+    "bury",
+    "keep",
+    "signal",
+}  # these look nothing up
 LISTS = {"all"}  # an administrator's list of keys
 
 

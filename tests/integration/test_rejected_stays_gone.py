@@ -53,8 +53,8 @@ def test_it_does_not_come_back(folder: Path, storage: str) -> None:
     server = ServeProcess(folder, "--storage", storage)
     try:
         with MemplaneSync(server.url, server.keys["supervisor"]) as memory:
-            memory.remember(PIANO, user_id="u", category="profile")
-            lives = memory.remember(BERLIN, user_id="u", category="profile").id
+            memory.remember(PIANO, user_id="u", category="event")
+            lives = memory.remember(BERLIN, user_id="u", category="event").id
             (loves,) = memory.turn(TURN, user_id="u", thread_id="t", role="user").extracted
             assert loves.id is not None
             assert "Berlin" in found(memory)
@@ -69,7 +69,7 @@ def test_it_does_not_come_back(folder: Path, storage: str) -> None:
         with MemplaneSync(server.url, server.keys["supervisor"]) as memory:
             for words in (BERLIN, "the USER lives, in B\u0435rlin", "The user is living in Berlin."):
                 with pytest.raises(Conflict) as refused:
-                    memory.remember(words, user_id="u", category="profile")
+                    memory.remember(words, user_id="u", category="event")
                 assert refused.value.code == "value_rejected"
             drawn = memory.turn(TURN, user_id="u", thread_id="t", role="user").extracted
             assert [each.action for each in drawn] == ["refused"]

@@ -27,6 +27,8 @@ OWNED = {
     "checkpoint_blobs": "user_id",
     "checkpoint_writes": "user_id",
     "supervisor_checkpoints": "user_id",
+    "user_context": "user_id",
+    "context_signals": "user_id",
     "tombstones": "scope",
     "unit_removals": "user_id",
 }

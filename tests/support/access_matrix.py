@@ -23,6 +23,7 @@ class Categories(Enum):
     NOT_WRITTEN = "outside the write allowlist: refused"
     ABSENT = "its records are as if they were not there"
     LEFT_OUT = "its changes are left out"
+    EACH = "of several records each that is foreign is as if it were not there"
     NONE = "the route touches no memories"
 
 
@@ -32,6 +33,7 @@ class Tenants(Enum):
     ABSENT = "a foreign id is as if it were not there"
     LEFT_OUT = "the answer has the caller's own rows only"
     NOT_WRITTEN = "what is written is the caller's own"
+    EACH = "of several ids each that is foreign is as if it were not there"
     KEYS = "the caller sees and changes keys of its own tenant alone"
     THREADS = "a thread of the same name is the caller's own, or as if it were not there"
     NONE = "the route touches no tenant"
@@ -51,6 +53,7 @@ class Access:
         params: query parameters that name a category.
         deleted: whether it acts on memories that are deleted.
         entity: whether the record is an entity that a memory mentions, and not the memory.
+        proposal: whether the record is a proposal for a field of the memory's category, and not the memory.
     """
 
     method: str
@@ -62,6 +65,7 @@ class Access:
     params: Callable[[str], Json] | None = None
     deleted: bool = False
     entity: bool = False
+    proposal: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -73,6 +77,8 @@ class Access:
             .replace("{entity_id}", record)
             .replace("{key_id}", record[:32])
             .replace("{thread_id:text}", THREAD)
+            .replace("{proposal_id}", record)
+            .replace("{user_id:text}", USER)
         )
 
     def request(self, category: str, other: str = str(UUID(int=1))) -> Json:
@@ -87,10 +93,11 @@ def _turn(_category: str) -> Json:
     return {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The release moves to October."}
 
 
-_READ, _WRITE, _ADMIN = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN
+_READ, _WRITE, _ADMIN, _CONSENT = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN, KeyScope.CONSENT
 _STATE = KeyScope.CHECKPOINT
 _KEYS, _CHECKPOINT = "/v1/admin/keys", "/v1/checkpoints/{thread_id:text}"
 _MEMORY, _ENTITY = "/v1/memories/{memory_id}", "/v1/entities/{entity_id}"
+_PROPOSAL = "/v1/consents/{proposal_id}"
 
 ACCESS: Sequence[Access] = (
     Access(
@@ -145,6 +152,20 @@ ACCESS: Sequence[Access] = (
         body=lambda _: {"user_id": USER, "agents": {"planner": {"step": 1}}},
     ),
     Access("DELETE", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
+    Access("GET", "/v1/users/{user_id:text}/context", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
+    Access("GET", "/v1/consents", _CONSENT, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
+    Access(
+        "POST", "/v1/consents/bulk", _CONSENT, Categories.EACH, Tenants.EACH, proposal=True,
+        body=lambda _: {"items": [{"id": str(UUID(int=1)), "decision": "approve"}]},
+    ),
+    *(
+        Access("POST", f"{_PROPOSAL}/{verb}", _CONSENT, Categories.ABSENT, Tenants.ABSENT, proposal=True)
+        for verb in ("approve", "reject")
+    ),
+    Access(
+        "POST", f"{_PROPOSAL}/ack", _WRITE, Categories.ABSENT, Tenants.ABSENT, proposal=True,
+        body=lambda _: {"turn_id": str(UUID(int=1))},
+    ),
     Access("GET", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS),
     Access(
         "POST", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {"agent": "planner", "scopes": ["admin"]},
@@ -160,8 +181,14 @@ ACCESS: Sequence[Access] = (
 """Every route of the server."""
 
 
-def routes(categories: Categories | None = None, tenants: Tenants | None = None) -> list[Access]:
-    """The routes that are held to a rule."""
+def routes(
+    categories: Categories | None = None, tenants: Tenants | None = None, *, proposals: bool = False
+) -> list[Access]:
+    """The routes that are held to a rule: those of memories, turns and entities, or those of proposals."""
     return [
-        access for access in ACCESS if categories in (None, access.categories) and tenants in (None, access.tenants)
+        access
+        for access in ACCESS
+        if categories in (None, access.categories)
+        and tenants in (None, access.tenants)
+        and access.proposal is proposals
     ]

@@ -13,6 +13,7 @@ from memplane.application.keys import AGENT_SCOPES, NewKey
 from memplane.domain.memory import new_id
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
+from memplane.domain.tombstones import value_key
 from support.serving import RunningServer
 
 USER = "ana"
@@ -150,6 +151,19 @@ class Tenant:
             " VALUES (%(tenant)s, %(id)s, %(from_id)s, %(to_id)s, %(strength)s, now(), now())",
             id=new_id(), from_id=from_id, to_id=to_id, strength=strength,
         )  # fmt: skip
+
+    def propose(self, category: str = "profile", value: str = "Oslo", user_id: str = USER) -> str:
+        """A proposal for a sensitive field, made a while ago; its id."""
+        proposal = new_id()
+        self.rows(
+            "INSERT INTO consent_proposals (tenant_id, id, user_id, field, new_value, value_hash, confidence, state,"
+            " actor, policy_hash, meta, created_at, expires_at, category)"
+            " VALUES (%(tenant)s, %(id)s, %(user_id)s, 'city', %(value)s, %(key)s, 0.9, 'pending', 'agent:x',"
+            " 'sha256:0', '{}', %(made)s, %(ends)s, %(category)s)",
+            id=proposal, user_id=user_id, value=value, key=value_key(value), category=category,
+            made="2020-01-01T00:00:00.000000+00:00", ends="2120-01-01T00:00:00.000000+00:00",
+        )  # fmt: skip
+        return str(proposal)
 
     def mention(self, memory_id: str, name: str, *aliases: str, user_id: str = USER) -> None:
         """Link a memory to a new entity."""

@@ -7,7 +7,7 @@ from support.callers import USER, Caller
 Json = dict[str, Any]
 
 
-def write(caller: Caller, content: str, category: str = "profile", **fields: Any) -> Json:  # noqa: ANN401 - of the memory
+def write(caller: Caller, content: str, category: str = "event", **fields: Any) -> Json:  # noqa: ANN401 - of the memory
     """Store a memory, whatever becomes of it."""
     response = caller.post("/v1/memories", {"user_id": USER, "category": category, "content": content} | fields)
     assert response.status_code in {200, 201}, response.text

@@ -12,6 +12,7 @@ TRUST = "trust.yaml"
 WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
+CONSENT = "consent.yaml"
 
 SMALL = {
     "categories.yaml": """\
@@ -63,6 +64,12 @@ profiles:
 bands:
   "*": {auto: 0.8, update: 0.6, check: 0.5, fallback: 0.4, link_min: 0.7, shared_min: 0.25}
   small-model: {auto: 0.9, update: 0.75, check: 0.65, fallback: 0.55, link_min: 0.85, shared_min: 0.3}
+""",
+    "consent.yaml": """\
+sensitive: [city]
+proposal_days: 7
+benign: [tone]
+corroboration: {turns: 2, insight_confidence: 0.9}
 """,
 }
 

@@ -1,10 +1,12 @@
 """The policy's own rules, the caller's own limits, and what both come to for an agent."""
 
 from dataclasses import FrozenInstanceError, replace
+from datetime import timedelta
 
 import pytest
 
 from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules
+from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import (
     AgentForbidden,
     CategoryForbidden,
@@ -67,6 +69,7 @@ POLICY = Policy(
         "rrf": RankingProfile("rrf", RankingMethod.RRF, Bm25(), {}),
     },
     merging=MergeRules({ANY_MODEL: Bands(0.8, 0.6, 0.5, 0.4, 0.7, 0.25)}),
+    consent=ConsentRules(("city",), ("tone",), timedelta(days=7), 2, 0.9),
     digest="sha256:00",
 )
 

@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy_files import load_policy
 from memplane.domain.errors import PolicyError
-from unit.small_policy import CATEGORIES, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from unit.small_policy import CATEGORIES, CONSENT, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,34 @@ CASES = {
     "empty pronoun": Case(
         WRITING, "[i, it's]", "[]", '[""]',
         7, "pronouns[0]", "expected 1 to 200 printable characters, got ''",
+    ),
+    "sensitive field that consent.yaml does not know": Case(
+        CATEGORIES, "[city]", "[ city ]", "[city, town]",
+        8, "categories.custom[0].sensitive_fields[1]", "unknown sensitive field of consent.yaml 'town'",
+    ),
+    "sensitive field in no category": Case(
+        CONSENT, "sensitive: [city]", "sensitive: [ city ]", "sensitive: [city, email]",
+        1, "sensitive[1]", "no category has 'email' in its sensitive_fields",
+    ),
+    "field that is both": Case(
+        CONSENT, "benign: [tone]", "benign: []", "benign: [tone, city]",
+        3, "benign[1]", "'city' is sensitive too; keep one",
+    ),
+    "unknown key of consent": Case(
+        CONSENT, "proposal_days: 7", "proposal_days: 30", "proposal_days: 7\nproposal_day: 7",
+        3, "proposal_day", "unknown key; did you mean 'proposal_days'?",
+    ),
+    "no life of a proposal": Case(
+        CONSENT, "proposal_days: 7", "proposal_days: 365", "proposal_days: 0",
+        2, "proposal_days", "expected a whole number from 1 to 365, got '0'",
+    ),
+    "no turn to corroborate": Case(
+        CONSENT, "turns: 2", "turns: 1", "turns: 0",
+        4, "corroboration.turns", "expected a whole number from 1 to 100, got '0'",
+    ),
+    "surer than sure": Case(
+        CONSENT, "insight_confidence: 0.9", "insight_confidence: 1.0", "insight_confidence: 1.5",
+        4, "corroboration.insight_confidence", "expected a number from 0 to 1",
     ),
     "no default profile": Case(
         RANKING, "  default:", "  default:", "  usual:",

@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import suppress
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 
 from memplane.adapters.policy_files import KNOWN_FILES, digest_of, load_policy, loading, shipped_policies
 from memplane.adapters.policy_files.document import MAX_BYTES
+from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Pii
 from memplane.domain.policy import Bm25, Category, ContextMode, FusionWeights, Policy, RankingMethod, Trust, TypeWriting
 from memplane.domain.screening import Screening
-from unit.small_policy import CATEGORIES, MERGE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from unit.small_policy import CATEGORIES, CONSENT, MERGE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 
 RAG_20 = (
     *("preferences", "goals", "tasks", "projects", "recent_activity", "relationships", "relationship_dynamic"),
@@ -100,6 +102,13 @@ def test_the_shipped_rankings(shipped: Policy) -> None:
     assert shipped.ranking("rrf").rrf_k == 60
 
 
+def test_the_shipped_consent_rules(shipped: Policy) -> None:
+    sensitive = ("preferred_name", "pronouns", "city", "language")
+    assert shipped.consent == ConsentRules(sensitive, ("tone", "goals_add"), timedelta(days=7), 2, 0.9)
+    assert shipped.sensitive_fields("profile") == set(sensitive)
+    assert shipped.sensitive_fields("tasks") == shipped.sensitive_fields("no such") == frozenset()
+
+
 def test_everything_that_a_file_can_say_arrives(tmp_path: Path) -> None:
     policy = load_policy(write_small(tmp_path))
     assert policy.category("notes") == Category("notes", ContextMode.NONE, None, ("city",), system=False)
@@ -121,7 +130,7 @@ def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:
     policy = load_policy(write_small(tmp_path))
     stream = b"".join(
         file.encode() + b"\0" + str(len(SMALL[file].encode())).encode() + b"\0" + SMALL[file].encode()
-        for file in (CATEGORIES, MERGE, RANKING, TRUST, WRITING)
+        for file in (CATEGORIES, CONSENT, MERGE, RANKING, TRUST, WRITING)
     )
     assert policy.digest == "sha256:" + sha256(stream).hexdigest()
     (tmp_path / TRUST).write_text(SMALL[TRUST] + "# a comment\n", encoding="utf-8")
@@ -132,7 +141,7 @@ def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:
 
 def test_what_is_done_about_personal_data(tmp_path: Path) -> None:
     write_small(tmp_path)
-    text = SMALL[CATEGORIES].replace("sensitive_fields: [city]", 'pii: {email: tag, "*": refuse}')
+    text = SMALL[CATEGORIES].replace("[city]", '[city], pii: {email: tag, "*": refuse}')
     (tmp_path / CATEGORIES).write_text("pii: {card: redact, email: refuse}\n" + text, encoding="utf-8")
     categories = load_policy(tmp_path).categories
     assert categories["goals"].pii == {Pii.CARD: Screening.REDACT, Pii.EMAIL: Screening.REFUSE}

@@ -14,7 +14,7 @@ from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Pii
 from memplane.domain.policy import ContextMode, RankingMethod, Trust
 from memplane.domain.screening import Screening
-from unit.small_policy import CATEGORIES, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
+from unit.small_policy import CATEGORIES, CONSENT, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
 
 
 def schema_of(file: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ AGREED = [
     (RANKING, "after: [0.5]", "after: [1.5]", "neighbour too large"),
     (RANKING, "after: [0.5]", f"after: {[1] * 11}", "too many neighbours"),
     (CATEGORIES, "turns:", "pii: {emial: redact}\nturns:", "unknown kind of personal data"),
-    (CATEGORIES, "sensitive_fields: [city]", "pii: {email: hide}", "unknown rule for personal data"),
+    (CATEGORIES, "[city]", "[city], pii: {email: hide}", "unknown rule for personal data"),
     (CATEGORIES, "turns:", "pii: [email]\nturns:", "no mapping for personal data"),
     (MERGE, "auto: 0.8,", "auto: 0.8, merge: 0.7,", "unknown key of bands"),
     (MERGE, "bands:", "models: {}\nbands:", "unknown key of the file"),
@@ -121,6 +121,15 @@ AGREED = [
     (MERGE, ", link_min: 0.85", "", "missing band"),
     (MERGE, "check: 0.5,", "check: half,", "no number for a band"),
     (MERGE, "bands:", "bnds:", "missing bands"),
+    (CONSENT, "sensitive: [city]", "sensitive: [city, city]", "field listed twice"),
+    (CONSENT, "[tone]", "[Tone]", "no name of a field"),
+    (CONSENT, "proposal_days: 7", "proposal_days: 0", "no days"),
+    (CONSENT, "proposal_days: 7", "proposal_days: 366", "too many days"),
+    (CONSENT, "turns: 2", "turns: 0", "no turn"),
+    (CONSENT, "turns: 2", "turns: 1.5", "half a turn"),
+    (CONSENT, "0.9", "1.1", "surer than sure"),
+    (CONSENT, "proposal_days", "propsal_days", "unknown key of consent"),
+    (CONSENT, "benign: [tone]\n", "", "missing benign fields"),
 ]
 
 

@@ -10,6 +10,7 @@ from memplane.application.beside import CORRECTED, overrule, refuse_rejected, su
 from memplane.application.feedback import Verb, kept, target
 from memplane.application.gateway import Gateway, Write
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
+from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge, SearchMaterial
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.targets import found, require_weight
@@ -42,6 +43,7 @@ class Correct:
         Raises:
             TrustTooLow: a more trusted writer stands behind the old one.
             ValueRejected: a person rejected the new value.
+            ConsentRequired: a sensitive field that the memory states would be gone.
             InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
         """
         policy, now = self._gateway.begin(principal)
@@ -74,6 +76,9 @@ def _right(
 
 async def _corrected(write: Write, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
     await refuse_rejected(write, right)
+    waiting = await change_held_back(write, old, right)
+    if waiting is not None:
+        return replace(waiting, rev=await write.settle(right.user_id, right.thread_id))
     # by its value: by its name it would find the one that is wrong
     there = await write.uow.memories.find_duplicate(replace(right, external_id=None))
     if there is not None and there.id != old.id:

@@ -2,34 +2,40 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import Placed
+from memplane.application.corroborating import corroborate
 from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
-from memplane.application.records import Proposal, SearchMaterial
+from memplane.application.proposing import held_back, stated_in
+from memplane.application.records import SearchMaterial
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.turns import NewTurn
-from memplane.domain.errors import Conflict, MemplaneError
+from memplane.domain.errors import Conflict, Invalid, MemplaneError
 from memplane.domain.extraction import Extracted, extract
-from memplane.domain.memory import Memory, MemoryText, Source, Turn, new_id
+from memplane.domain.memory import Memory, MemoryText, Source, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
-from memplane.domain.tombstones import value_key
+from memplane.domain.profile_statements import Stated
+from memplane.domain.screening import plain
 
 MAX_DRAWN = 3
-PROPOSAL_LIFE = timedelta(days=7)
-QUEUED = "queued_for_consent"
 REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a turn states, and the memory that it becomes, but for what only the stored turn can tell."""
+    """What a turn states, and the memory that it becomes, but for what only the stored turn can tell.
+
+    Attributes:
+        sensitive: the fields of the profile among it that change by consent only.
+    """
 
     stated: Extracted
     memory: Memory
+    sensitive: tuple[Stated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,17 @@ def statements_of(
             memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
         except MemplaneError:
             continue  # not the agent's to write, or what the policy's own format refuses: no fact worth a turn
-        found.append(Statement(stated, memory))
+        found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
     return found
+
+
+def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
+    """The rule that drew a statement knows its field and value best; of any other the words tell."""
+    fields = policy.sensitive_fields(memory.category)
+    if stated.field is not None and stated.value is not None and stated.field in fields:
+        rules = policy.category(memory.category).pii
+        return (Stated(stated.field, plain(stated.value, rules, "text", policy.find_pii)),)
+    return stated_in(policy, memory)
 
 
 def _name(actor: str | None) -> str | None:
@@ -73,18 +88,18 @@ async def draw(
     done: list[Drawn] = []
     for statement, material in facts:
         stated = statement.stated
-        sensitive = write.policy.category(stated.category).sensitive_fields
-        if stated.field is not None and stated.value is not None and stated.field in sensitive:
-            done.append(await _proposed(write, turn, stated))
-            continue
         memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
         try:
             async with write.attempt():
-                result = await place(write, Fresh(memory, material, agent, placed))
-        except Conflict:
+                result = await held_back(write, memory, statement.sensitive)
+                if result is None:
+                    result = await place(write, Fresh(memory, material, agent, placed))
+                    if result.outcome != REFUSED:
+                        await corroborate(write, turn, stated, result.memory)
+        except (Conflict, Invalid):
             done.append(Drawn(None, memory.text.content, stated.category, REFUSED))
             continue
-        stored = None if result.outcome == REFUSED else result.memory.id
+        stored = result.proposal or (None if result.outcome == REFUSED else result.memory.id)
         # the turn's own words: whether the agent may read what they were merged into is another matter
         done.append(Drawn(stored, memory.text.content, stated.category, result.outcome))
     return tuple(done)
@@ -106,24 +121,3 @@ def _memory(turn: NewTurn, stated: Extracted) -> NewMemory:
         event_time=stated.event_time,
         attributes={"rule": stated.rule},
     )
-
-
-async def _proposed(write: Write, turn: Turn, stated: Extracted) -> Drawn:
-    field, value = stated.field or "", stated.value or ""
-    held = await write.uow.tombstones.held(turn.user_id, f"field:{field}"[:63])
-    proposal = Proposal(
-        id=new_id(),
-        user_id=turn.user_id,
-        field=field,
-        new_value=value,
-        evidence=turn.id,
-        confidence=stated.confidence,
-        actor=write.principal.actor,
-        policy_hash=write.policy.digest,
-        created_at=write.now,
-        expires_at=write.now + PROPOSAL_LIFE,
-    )
-    if value_key(value) in held:
-        return Drawn(None, stated.content, stated.category, REFUSED)
-    there = await write.uow.consents.propose(proposal, value_key(value))
-    return Drawn(there or proposal.id, stated.content, stated.category, QUEUED)

@@ -8,6 +8,7 @@ from uuid import UUID
 from memplane.application.beside import RESTORED, Placed, deleted, is_rejected, neighbours, overrule, supersede
 from memplane.application.gateway import Gateway, Once, Write
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
+from memplane.application.proposing import grave, held_back, seen_in
 from memplane.application.records import Burial, Edge, SearchMaterial
 from memplane.application.targets import LASTING, found, locked, require_full, require_weight, writable_scope
 from memplane.domain.comparison import Verdict
@@ -129,6 +130,8 @@ class Feedback:
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0)
             doubted = memory.trust_state is TrustState.DISPUTED
+            if doubted and (waiting := await held_back(write, memory, await seen_in(write.policy, memory))):
+                return waiting
             overruled: tuple[UUID, ...] = ()
             if doubted:
                 rivals = await _active(write, principal, verb, await write.uow.graph.linked(memory.id, DISPUTES))
@@ -168,6 +171,8 @@ class Feedback:
             keys = rejected_keys(memory.text)
             burial = Burial(why, principal.actor, write.now)
             await write.uow.tombstones.bury(memory.user_id, memory.category, keys, burial)
+            for stated in await seen_in(write.policy, memory):
+                await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], burial)
             gone = await _rejected(write, memory, why)
             # what says the same elsewhere in the category goes too: another type, store or wording
             copies = [
@@ -197,6 +202,8 @@ class Feedback:
             check_transition(memory.state, State.ACTIVE)
             if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
                 raise ValueRejected("a person rejected or erased this value; it is not brought back")
+            if waiting := await held_back(write, memory, await seen_in(write.policy, memory)):
+                return waiting
             until = memory.valid_until if memory.superseded_at is None else None
             back = replace(
                 memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.offload import offload
@@ -123,6 +124,25 @@ class Write:
         """Note that a memory was not stored."""
         self._events.append(replace(self.event("refuse", memory), status="skipped", memory_id=None))
 
+    def queued(self, memory: Memory) -> None:
+        """Note that a memory waits for consent."""
+        self._events.append(replace(self.event("propose", memory), memory_id=None))
+
+    def dismissed(self, subject: UUID, user_id: str, meta: Mapping[str, object]) -> None:
+        """Note a decision that no memory came of: its history stands under the id of what was decided on."""
+        self._history.append(
+            HistoryEntry(
+                id=new_id(),
+                memory_id=subject,
+                event=HistoryEvent.CONSENT,
+                actor=self.principal.actor,
+                policy_hash=self.policy.digest,
+                ts=self.now,
+                meta={**meta, **_key_of(self.principal)},
+            )
+        )
+        self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
+
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
         """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
 
@@ -182,14 +202,18 @@ class Gateway:
         self._clock = clock
         self._queues = UserQueues()
 
-    def begin(self, principal: Principal) -> tuple[Policy, datetime]:
+    def begin(self, principal: Principal, scope: KeyScope = KeyScope.WRITE) -> tuple[Policy, datetime]:
         """The policy and the moment of a write, once the key is allowed to write.
 
+        Args:
+            principal: the caller.
+            scope: what its key needs.
+
         Raises:
-            ScopeForbidden: the key lacks ``memory:write``.
+            ScopeForbidden: the key lacks the scope.
             VisibilityForbidden: its trust level cannot write.
         """
-        principal.require(KeyScope.WRITE)
+        principal.require(scope)
         policy = self._policies.current
         policy.write_visibility(principal.trust, None)
         return policy, self._clock()

@@ -40,16 +40,19 @@ class Outcome:
 
     Attributes:
         outcome: ``created``, ``updated``, ``merged``, ``duplicate``, ``superseded``, ``disputed``, ``outdated``,
-            ``refused``, ``deleted``, ``retracted``, ``rejected``, ``restored`` or ``unchanged``.
-        memory: the memory as it is now.
+            ``refused``, ``deleted``, ``retracted``, ``rejected``, ``restored``, ``unchanged`` or
+            ``queued_for_consent``.
+        memory: the memory as it is now; as it would be, when it waits for consent.
         rev: the thread's revision, for a memory with a thread.
         overruled: memories that this one took the place of, or that it disputes.
+        proposal: what waits for consent, instead of the memory.
     """
 
     outcome: str
     memory: Memory
     rev: int | None = None
     overruled: tuple[UUID, ...] = ()
+    proposal: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

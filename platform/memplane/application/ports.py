@@ -10,10 +10,13 @@ from memplane.application.checkpoint_records import Place, StoredCheckpoint, Sup
 from memplane.application.records import (
     Access,
     Candidates,
+    ContextField,
     Draw,
     Drawn,
     Entity,
     EntityQuery,
+    Proposal,
+    ProposalQuery,
     Query,
     Rate,
     StoredKey,
@@ -157,6 +160,14 @@ class Reader(Protocol):
         self, scope: Scope, memory_id: UUID, *, before: UUID | None, limit: int
     ) -> list[HistoryEntry] | None:
         """A memory's history, newest first; ``None`` when the memory is not in scope in any state."""
+        ...
+
+    async def proposals(self, wanted: ProposalQuery, *, before: UUID | None, limit: int) -> list[Proposal]:
+        """Proposals, newest first, those older than ``before``; those that lapsed are ``expired``."""
+        ...
+
+    async def context(self, scope: Scope, limit: int) -> list[ContextField]:
+        """The decided fields of the scope's user whose memories are in scope, by name, the newest value first."""
         ...
 
 

@@ -1,5 +1,6 @@
 """What the use cases hand to storage, and what it hands back."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory
@@ -238,7 +240,15 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of a profile field that waits for consent."""
+    """A change of a profile field that waits for consent, or waited for it.
+
+    Attributes:
+        evidence: the turn that says it, if one does.
+        meta: the memory that it becomes when it is approved, and the one that it was meant to change.
+        acknowledged_by: the turn in which the user agreed.
+        memory_id: what it became.
+        reason: why it was rejected.
+    """
 
     id: UUID
     user_id: str
@@ -250,6 +260,76 @@ class Proposal:
     policy_hash: str
     created_at: datetime
     expires_at: datetime
+    category: str = "profile"
+    old_value: str | None = None
+    state: ProposalState = ProposalState.PENDING
+    meta: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    decided_at: datetime | None = None
+    decided_by: str | None = None
+    acknowledged_by: UUID | None = None
+    memory_id: UUID | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalQuery:
+    """Which proposals are asked for.
+
+    Attributes:
+        tenant: the only tenant.
+        categories: the only categories.
+        users: the only users; ``None`` for every one of the tenant.
+        now: by when a proposal that nobody decided on has lapsed.
+        state: in this state alone.
+        user_id: of this user alone.
+        field: for this field alone.
+        ids: these alone.
+    """
+
+    tenant: str
+    categories: tuple[str, ...]
+    users: frozenset[str] | None
+    now: datetime
+    state: ProposalState | None = None
+    user_id: str | None = None
+    field: str | None = None
+    ids: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextField:
+    """A field of a user's profile with a value that was decided on, and the memory that holds it.
+
+    Attributes:
+        value_hash: by which one value is told from another.
+        proposal_id: the proposal that was approved; ``None`` where the value applied by itself.
+        evidence: the turn that said it, or agreed to it.
+    """
+
+    user_id: str
+    field: str
+    value_hash: str
+    field_value: str
+    category: str
+    memory_id: UUID
+    proposal_id: UUID | None
+    evidence: UUID | None
+    actor: str
+    policy_hash: str
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A turn that gives a benign field a value, and the memory that says so."""
+
+    user_id: str
+    field: str
+    value_hash: str
+    turn_id: UUID
+    memory_id: UUID
+    confidence: float
+    ts: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.placing import Fresh, Outcome, note_mentions, place
+from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
 from memplane.domain import pii
 from memplane.domain.attributes import checked
@@ -91,6 +92,8 @@ class Remember:
     ) -> Outcome:
         """Store a memory, once: what says the same is merged with it, what it overrules becomes a thing of the past.
 
+        One that would change a sensitive field of the profile waits for consent instead.
+
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
             InvalidText, LimitExceeded, WritingConstraintViolated, PersonalDataRefused: the text cannot be stored so.
@@ -101,10 +104,12 @@ class Remember:
         speaker = principal.speak_as(agent)
         memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker)
         fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
+        sensitive = await seen_in(policy, memory)
 
         async def work(write: Write) -> Outcome:
-            # a transaction that begins anew has placed nothing yet
-            placed = await place(write, replace(fresh, placed=Placed()))
+            placed = await held_back(write, memory, sensitive)
+            if placed is None:  # a transaction that begins anew has placed nothing yet
+                placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
             return replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
 
@@ -135,6 +140,7 @@ class Remember:
             NotFound: absent, or not the caller's.
             VersionConflict: it changed since.
             Conflict: another memory says exactly this already.
+            ConsentRequired: a sensitive field that the memory states would be gone.
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
@@ -181,6 +187,9 @@ class Remember:
             overruled: tuple[UUID, ...] = ()
             if material is not None:
                 await refuse_rejected(write, changed)
+                waiting = await change_held_back(write, current, changed)
+                if waiting is not None:
+                    return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
                 if changed.trust_state is not TrustState.DISPUTED:  # what waits for a verdict overrules nothing
                     overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
             if not await write.uow.memories.replace(changed, material):

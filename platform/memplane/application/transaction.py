@@ -11,6 +11,7 @@ from memplane.application.records import (
     Answered,
     Burial,
     ChangeEntry,
+    ContextField,
     Edge,
     KnownName,
     Look,
@@ -18,6 +19,7 @@ from memplane.application.records import (
     Proposal,
     SearchMaterial,
     Seen,
+    Signal,
     StoredKey,
     Told,
     TurnPlace,
@@ -178,10 +180,34 @@ class Answers(Protocol):
 
 
 class Consents(Protocol):
-    """Proposals within a transaction."""
+    """Proposals, decided fields and what corroborates them, within a transaction."""
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one for the same field and value, or ``None`` when it is new."""
+        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        ...
+
+    async def lock(self, proposal_id: UUID) -> Proposal | None:
+        """A proposal, locked until the transaction ends; or none."""
+        ...
+
+    async def decide(self, decided: Proposal) -> None:
+        """Store what became of a locked proposal."""
+        ...
+
+    async def fields(self, user_id: str, field: str) -> list[ContextField]:
+        """The values of a field that were decided on, the newest first, whatever became of their memories."""
+        ...
+
+    async def keep(self, decided: ContextField, *, alone: bool) -> None:
+        """Store a field's value, instead of every other one when it stands alone."""
+        ...
+
+    async def signal(self, signal: Signal) -> None:
+        """Note that a turn says a value; the same turn counts once."""
+        ...
+
+    async def signals(self, user_id: str, field: str, value_hash: str, since: datetime | None) -> list[UUID]:
+        """The turns that said a value after a moment."""
         ...
 
 

@@ -14,7 +14,9 @@ from memplane.client.errors import Invalid
 from memplane.client.fields import (
     ChangeFields,
     CheckpointFields,
+    ConsentFields,
     CorrectionFields,
+    DecisionEntry,
     ListFields,
     MemoryFields,
     QueryFields,
@@ -25,6 +27,17 @@ from memplane.client.fields import (
 )
 from memplane.contracts.base import Message
 from memplane.contracts.checkpoints import CheckpointRecord, CheckpointRequest, DeletedThread
+from memplane.contracts.consents import (
+    AckRequest,
+    ApproveRequest,
+    BulkItem,
+    BulkOutcome,
+    BulkRequest,
+    ConsentList,
+    ConsentOutcome,
+    RefuseRequest,
+    UserContext,
+)
 from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
@@ -207,6 +220,38 @@ class Memplane:
         call = _write(f"{_entity(entity_id)}/merge", _json(MergeRequest, {"into": into, "agent": agent}))
         return await self._connection.ask(call, EntityRecord)
 
+    async def consents(self, **fields: Unpack[ConsentFields]) -> ConsentList:
+        """A page of proposals for sensitive fields, newest first; ``cursor`` is the ``next`` of the page before."""
+        return await self._connection.ask(_get("/v1/consents", **fields), ConsentList)
+
+    async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
+        """The person agrees to a proposal: the value holds from now on."""
+        call = _write(f"{_proposal(proposal_id)}/approve", _json(ApproveRequest, {"agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def refuse(
+        self, proposal_id: UUID | str, *, reason: str | None = None, agent: str | None = None
+    ) -> ConsentOutcome:
+        """The person refuses a proposal: the value does not come back for this field."""
+        call = _write(f"{_proposal(proposal_id)}/reject", _json(RefuseRequest, {"reason": reason, "agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def acknowledge(
+        self, proposal_id: UUID | str, turn_id: UUID | str, *, agent: str | None = None
+    ) -> ConsentOutcome:
+        """The user agreed in the chat, in a turn that is later than the proposal."""
+        call = _write(f"{_proposal(proposal_id)}/ack", _json(AckRequest, {"turn_id": turn_id, "agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def decide(self, items: Iterable[BulkItem | DecisionEntry], *, agent: str | None = None) -> BulkOutcome:
+        """Decide on up to 100 proposals, each for itself."""
+        body = _json(BulkRequest, {"items": [*items], "agent": agent})
+        return await self._connection.ask(_write("/v1/consents/bulk", body), BulkOutcome)
+
+    async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
+        """The decided fields of a user's profile."""
+        return await self._connection.ask(_get(f"/v1/users/{_segment(user_id)}/context", agent=agent), UserContext)
+
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
     ) -> ThreadDelta:
@@ -311,6 +356,10 @@ def _parameters(**given: object) -> dict[str, str | list[str]]:
 
 def _memory(memory_id: UUID | str) -> str:
     return f"/v1/memories/{_segment(str(memory_id))}"
+
+
+def _proposal(proposal_id: UUID | str) -> str:
+    return f"/v1/consents/{_segment(str(proposal_id))}"
 
 
 def _entity(entity_id: UUID | str) -> str:

@@ -171,3 +171,22 @@ class CorrectionFields(TypedDict, total=False):
     lang: str | None
     valid_from: Moment | None
     source_ids: Sequence[UUID | str]
+
+
+class ConsentFields(TypedDict, total=False):
+    """`ConsentFilters`: what narrows a list of proposals."""
+
+    state: str | None
+    user_id: str | None
+    field: str | None
+    agent: str | None
+    cursor: UUID | str | None
+    limit: int
+
+
+class DecisionEntry(TypedDict, total=False):
+    """`BulkItem`, as a plain dictionary."""
+
+    id: Required[UUID | str]
+    decision: Required[Literal["approve", "reject"]]
+    reason: str | None

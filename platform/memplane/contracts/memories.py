@@ -105,10 +105,14 @@ class WriteOutcome(Message):
         "rejected",
         "restored",
         "unchanged",
+        "queued_for_consent",
     ]
-    """`superseded`: it took the place of others; `disputed`: it waits for review; `outdated`: newer is known."""
+    """`superseded`: it took the place of others; `disputed`: it waits for review; `outdated`: newer is known;
+    `queued_for_consent`: nothing changes until a person agrees."""
     id: UUID
-    version: int
+    """Of the memory, or of the proposal that waits for consent."""
+    version: int | None
+    """Of the memory; null for a proposal."""
     rev: int | None = None
     """The thread's revision, for a memory with a thread."""
     external_id: str | None = None

@@ -159,6 +159,30 @@ class ValueRejected(Conflict):
     code = "value_rejected"
 
 
+class ProposalExpired(Conflict):
+    """Nobody decided on the proposal in time: it applies nothing any more."""
+
+    code = "proposal_expired"
+
+
+class AlreadyDecided(Conflict):
+    """The opposite was decided on the proposal before."""
+
+    code = "already_decided"
+
+
+class ConsentRequired(Conflict):
+    """The change would take a sensitive field of the profile away without a word of the person."""
+
+    code = "consent_required"
+
+
+class NotAnAgreement(Invalid):
+    """The turn does not acknowledge the proposal."""
+
+    code = "not_an_agreement"
+
+
 class TrustTooLow(Forbidden):
     """The caller is trusted less than whoever stands behind the memory, or than the key that it would give."""
 

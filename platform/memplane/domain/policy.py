@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memplane.domain.comparison import MergeRules
+from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import (
     CategoryForbidden,
     UnknownCategory,
@@ -225,6 +226,7 @@ class Policy:
         writing: text rules.
         rankings: ranking profiles by name; ``default`` is always there.
         merging: from which similarity on two texts may be one fact.
+        consent: which fields of a profile need a person's consent, and which apply by themselves.
         digest: ``sha256:`` and the hash of the files' content.
         find_pii: what finds personal data; chosen by the operator's settings, not by the files.
     """
@@ -236,6 +238,7 @@ class Policy:
     writing: WritingRules
     rankings: Mapping[str, RankingProfile]
     merging: MergeRules
+    consent: ConsentRules
     digest: str
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
@@ -310,6 +313,11 @@ class Policy:
             return self.categories[name]
         except KeyError:
             raise UnknownCategory(f"the policy has no category '{name}'", category=name) from None
+
+    def sensitive_fields(self, category: str) -> frozenset[str]:
+        """The fields of the profile in a category that change by consent only."""
+        found = self.categories.get(category)
+        return frozenset() if found is None else frozenset(found.sensitive_fields)
 
     def ranking(self, name: str | None) -> RankingProfile:
         """The ranking profile of that name, or the default one.

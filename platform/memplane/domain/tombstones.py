@@ -8,11 +8,11 @@ from memplane.domain.memory import MemoryText
 from memplane.domain.writing import sentences
 
 # Letters of other alphabets that look like Latin ones, after case folding: a value must not come back in disguise.
-_LOOK_ALIKES = str.maketrans(
+LOOK_ALIKES = str.maketrans(
     "асԁеһіјӏοоԛрѕтυѵԝхуɡкмнвαβεηικνρτχγωӧɩʏաօոսհցıſøłđɪʙʟɴʀɢꜱᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
     "acdehijlooqpstuvwxygkmhbabenikvptxywoiywonuhgisoldiblnrgsacdejkmoptuvwz",
 )
-_BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u17b4\u17b5\u2800")
+BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u17b4\u17b5\u2800")
 """Letters that show nothing."""
 _FIRST_OTHER_SCRIPT = 0x530
 """Latin, Greek and Cyrillic end below: there marks are ornament, in other scripts they are letters."""
@@ -29,12 +29,12 @@ def skeleton(value: str) -> str:
     kept: list[str] = []
     base = ""
     for place, c in enumerate(folded):
-        if c.isalnum() and c not in _BLANKS:
+        if c.isalnum() and c not in BLANKS:
             kept.append(c)
             base = c
         elif _is_of_name(folded, place, base) or _is_of_number(folded, place):
             kept.append(c)
-    return "".join(kept).translate(_LOOK_ALIKES)
+    return "".join(kept).translate(LOOK_ALIKES)
 
 
 def _is_of_name(text: str, place: int, base: str) -> bool:

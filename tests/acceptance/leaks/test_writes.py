@@ -12,7 +12,7 @@ PARIS, BERLIN, OSLO = (f"The user lives in {city}." for city in ("Paris", "Berli
 HIDDEN: dict[str, Json] = {
     "store": {"visibility": "private"},
     "least trust": {"visibility": "shared", "min_trust": "full"},
-    "category": {"visibility": "shared", "category": "profile"},
+    "category": {"visibility": "shared", "category": "event"},
     "user": {"visibility": "shared", "user_id": "ben"},
 }
 

@@ -176,6 +176,20 @@ LEAKS: tuple[tuple[Break, str], ...] = (
     (statement("entities"), "GET /v1/entities"),
     (statement("entities"), "GET /v1/entities/{entity_id}"),
     (
+        statement("context", lambda world, scope: replace(_everything(world, scope), filters=scope.filters)),
+        "GET /v1/users/{user_id:text}/context",
+    ),
+    (
+        Break(
+            "proposals lie in no store", lambda _: [(Policy, "visible", lambda _self, _trust: frozenset(Visibility))]
+        ),
+        "GET /v1/consents",
+    ),
+    (
+        Break("proposals are every agent's", lambda _: [(Policy, "allowlist", _as_supervisor(Policy.allowlist))]),
+        "GET /v1/consents",
+    ),
+    (
         Break("a history tells words of any category", lambda _: [(browse, "_told", lambda entry, _scope: entry)]),
         "GET /v1/memories/{memory_id}/history",
     ),

@@ -13,6 +13,8 @@ NOW = frozenset({"active", "confirmed"})
 """What a question is answered with."""
 LISTED = NOW | {"ended"}
 """What a record is found by its id, list or relation: what is true no longer is still a record."""
+PROPOSED = NOW | {"proposed"}
+"""What a list of proposals tells: values that wait for consent, and those that were decided on."""
 DISPUTED = frozenset({"disputed"})
 BELIEVED = frozenset({"active", "confirmed", "ended", "superseded", "replaced"})
 """What was believed at some moment."""

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.leaks.canaries import Record
-from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, TOLD, Voice
+from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, PROPOSED, TOLD, Voice
 from support.leaks.world import THREAD, USERS, World
 
 Json = dict[str, Any]
-QUERY, LIST, ENTITIES = "/v1/memory/query", "/v1/memories", "/v1/entities"
+QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
 NOTHING: frozenset[str] = frozenset()
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
@@ -86,6 +86,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield _query(f"as of {how}", BELIEVED, query="clerk hall", as_of=moment, **ALL, return_="full")
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
     yield _list("disputed", DISPUTED, trust_state="disputed")
+    yield Ask(f"GET {CONSENTS}", "all", PROPOSED, CONSENTS, {"limit": 200})
     for user in USERS:
         yield from _of_user(user, turn)
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
@@ -101,6 +102,9 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     kind = (None, "name")[turn % 2]
     named = {"user_id": user, "limit": 200} | ({"kind": kind} if kind else {})
     yield Ask(f"GET {ENTITIES}", f"user, kind {kind}", LISTED, ENTITIES, named)
+    asked = {"user_id": user} | ({"state": "pending"} if turn % 2 else {"field": "city"})
+    yield Ask(f"GET {CONSENTS}", "user", PROPOSED, CONSENTS, asked)
+    yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
     params = {"since": turn % 3, "user_id": user}
     yield Ask("GET /v1/threads/{thread_id:text}/delta", "thread", TOLD, f"/v1/threads/{THREAD}/delta", params)
 

@@ -131,7 +131,7 @@ def a_private_confirmation_overrules_a_shared_memory(tell: Teller) -> None:
 @story
 def a_memory_is_moved_out_of_a_category(tell: Teller) -> None:
     """Its older words were written for others than its newer ones."""
-    old = tell.write(tell.at(category="profile"), LIVES_IN)
+    old = tell.write(tell.at(category="preferences"), LIVES_IN)
     moved = replace(tell.become(old, "active"), place=tell.place)
     word = tell.world.planted.word()
     tell.change(old, category="tasks", content=f"The user pays {word.capitalize()}.")

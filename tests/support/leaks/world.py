@@ -18,6 +18,7 @@ from memplane.contracts.memories import NewMemoryRequest
 from memplane.domain.entities import mentions
 from memplane.domain.memory import new_id
 from memplane.domain.policy import Trust
+from memplane.domain.principal import KeyScope
 from memplane.domain.reconciling import Action, Decision
 from memplane.domain.text import terms
 from memplane.entrypoints.http import convert
@@ -83,6 +84,7 @@ class World:
             for user in USERS:
                 self._hub(tenant, user)
                 self._names(tenant, user)
+                self._consents(tenant, user)
         self.voices = [*self._voices()]
 
     # who calls
@@ -92,7 +94,7 @@ class World:
     ) -> Voice:
         """One with a new key; without an agent, an operator who names one each time."""
         new = NewKey(
-            agent=agent, trust=Trust(trust), scopes=AGENT_SCOPES,
+            agent=agent, trust=Trust(trust), scopes=(*AGENT_SCOPES, KeyScope.CONSENT),
             act_for=() if agent else ("*",), users=None if users is None else tuple(users),
         )  # fmt: skip
         _, credential = self.server.run(self.server.wired.keys.create(tenant.name, new))
@@ -252,6 +254,24 @@ class World:
             answer = self.send(operator, "POST", f"/v1/entities/{entity}/aliases", body=body)
             assert answer.status == 200, answer.raw
             self.planted.canary(alias, "alias", record.id, record.life, record.place)
+
+    def _consents(self, tenant: Tenant, user: str) -> None:
+        """A field of the profile that was decided on, and another value of it that waits for consent."""
+        operator, place = self.operator(tenant.name), Place(tenant.name, user, "profile", "private", "public")
+        agent = {"agent": self.oracle.writer(place.category)}
+        decided, waiting = self.planted.word(), self.planted.word()
+        for word in (decided, waiting):
+            body = {"user_id": user, "category": place.category, "content": f"The user lives in {word.capitalize()}."}
+            proposed = self.send(operator, "POST", "/v1/memories", body=body | agent)
+            assert proposed.status == 202, proposed.raw
+            proposal = proposed.json()["id"]
+            if word == waiting:
+                self.planted.canary(word, "proposal", proposal, "proposed", place)
+                continue
+            done = self.send(operator, "POST", f"/v1/consents/{proposal}/approve", body=agent)
+            assert done.status == 200, done.raw
+            memory = done.json()["memory_id"]
+            self.planted.note(Record(memory, place, "confirmed", {"content": word}, THREAD))
 
     def entity(self, record: Record) -> str:
         """The id of the entity that a record mentions."""

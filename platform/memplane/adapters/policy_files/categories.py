@@ -1,6 +1,6 @@
 """``categories.yaml``: the categories, the category of turns, and who may read and write what."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,9 +21,19 @@ class CategoryRules:
     allowlists: Mapping[str, Allowlist]
     turns_category: str
 
+    @property
+    def sensitive_fields(self) -> frozenset[str]:
+        """Those of all categories."""
+        return frozenset(field for category in self.categories.values() for field in category.sensitive_fields)
 
-def read_categories(root: Value) -> CategoryRules:
-    """Read the file; what is wrong goes to the root's report."""
+
+def read_categories(root: Value, sensitive: Collection[str] | None = None) -> CategoryRules:
+    """Read the file; what is wrong goes to the root's report.
+
+    Args:
+        root: the file.
+        sensitive: the fields that need consent; ``None`` when they are not known, for their own file is wrong.
+    """
     fields = root.fields(("categories", "turns", "allowlists"), ("pii",))
     everywhere = _screening(fields["pii"])
     groups = fields["categories"].fields(("system",), ("custom",))
@@ -31,7 +41,7 @@ def read_categories(root: Value) -> CategoryRules:
     lines: dict[str, int] = {}
     for group in ("system", "custom"):
         for item in groups[group].items():
-            name, category = _category(item, everywhere, system=group == "system")
+            name, category = _category(item, everywhere, sensitive, system=group == "system")
             if category.name in categories:
                 name.fail(f"category '{category.name}' is already there, on line {lines[category.name]}; keep one")
             elif category.name:
@@ -48,7 +58,9 @@ def read_categories(root: Value) -> CategoryRules:
     )
 
 
-def _category(item: Value, everywhere: Rules, *, system: bool) -> tuple[Value, Category]:
+def _category(
+    item: Value, everywhere: Rules, sensitive: Collection[str] | None, *, system: bool
+) -> tuple[Value, Category]:
     """The category, and the place of its name."""
     fields = item.fields(("name", "context"), ("rag_length", "sensitive_fields", "pii"))
     problems = len(item.report)
@@ -63,10 +75,14 @@ def _category(item: Value, everywhere: Rules, *, system: bool) -> tuple[Value, C
         name=fields["name"].name(),
         context=context,
         rag_length=length.whole(1, MAX_RAG_LENGTH) if length.present else None,
-        sensitive_fields=fields["sensitive_fields"].distinct(Value.name),
+        sensitive_fields=fields["sensitive_fields"].distinct(lambda field: _sensitive(field, sensitive)),
         system=system,
         pii=MappingProxyType({**everywhere, **_screening(fields["pii"])}),
     )
+
+
+def _sensitive(item: Value, known: Collection[str] | None) -> str:
+    return item.name() if known is None else item.known("sensitive field of consent.yaml", known)
 
 
 def _screening(value: Value) -> Rules:

@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memplane.adapters.policy_files.categories import read_categories
+from memplane.adapters.policy_files.consent import read_consent, refuse_unplaced
 from memplane.adapters.policy_files.document import MAX_BYTES, parse
 from memplane.adapters.policy_files.merge import read_merge
 from memplane.adapters.policy_files.ranking import read_ranking
@@ -20,8 +21,9 @@ TRUST = "trust.yaml"
 WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
+CONSENT = "consent.yaml"
 
-KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE)
+KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE, CONSENT)
 """The files of a policy: all of them must be in the folder, and no other YAML file may be."""
 
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -44,7 +46,11 @@ def load_policy(folder: Path) -> Policy:
     report = Report()
     contents = _read(folder, report)
     roots = {file: _root(file, contents, report) for file in KNOWN_FILES}
-    kinds = read_categories(roots[CATEGORIES])
+    consent = read_consent(roots[CONSENT])
+    known = not len(report)
+    kinds = read_categories(roots[CATEGORIES], consent.sensitive if known else None)
+    if known and not len(report):
+        refuse_unplaced(roots[CONSENT], kinds.sensitive_fields)
     policy = Policy(
         categories=kinds.categories,
         allowlists=kinds.allowlists,
@@ -53,6 +59,7 @@ def load_policy(folder: Path) -> Policy:
         writing=read_writing(roots[WRITING]),
         rankings=read_ranking(roots[RANKING]),
         merging=read_merge(roots[MERGE]),
+        consent=consent,
         digest=digest_of(contents),
     )
     report.raise_if_any()

@@ -1,4 +1,4 @@
-"""What the write gateway keeps beside memories: tombstones, relations and entities, answers, proposals."""
+"""What the write gateway keeps beside memories: tombstones, relations and entities, answers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,11 +9,10 @@ import sqlalchemy as sa
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, Session
-from memplane.application.records import Answered, Burial, Edge, KnownName, Proposal
+from memplane.application.records import Answered, Burial, Edge, KnownName
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory, new_id
 
-PENDING = "pending"
 UNKNOWN = "name"
 """The kind of a name of which the text does not show more."""
 NAMED = frozenset({UNKNOWN, "person", "organisation", "place", "project"})
@@ -217,32 +216,3 @@ class SqlAnswers:
             "created_at": now,
         }
         return (await self._session.execute(upserts(self._session.insert).answer, values)).first() is not None
-
-
-class SqlConsents:
-    """Proposals within a transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._tenant = session.tenant
-
-    async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one for the same field and value, or ``None`` when it is new."""
-        p = tables.consent_proposals.c
-        statement = sa.select(p.id).where(
-            p.tenant_id == self._tenant,
-            p.user_id == proposal.user_id,
-            p.state == PENDING,
-            p.field == proposal.field,
-            p.value_hash == value_key,
-            p.expires_at > proposal.created_at,
-        )
-        there = (await self._session.execute(statement.limit(1))).scalar_one_or_none()
-        if there is None:
-            values = {name: getattr(proposal, name) for name in Proposal.__slots__}
-            await self._session.execute(
-                sa.insert(tables.consent_proposals).values(
-                    tenant_id=self._tenant, state=PENDING, value_hash=value_key, meta={}, **values
-                )
-            )
-        return there

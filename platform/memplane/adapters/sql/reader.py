@@ -2,16 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 from memplane.adapters.sql import statements
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader
-from memplane.adapters.sql.rows import Row, history_of, memory_of, turn_of
+from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory_of, proposal_of, turn_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.ports import Unit
-from memplane.application.records import Candidates, Entity, EntityQuery, Query
+from memplane.application.records import (
+    Candidates,
+    ContextField,
+    Entity,
+    EntityQuery,
+    Proposal,
+    ProposalQuery,
+    Query,
+)
+from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory
@@ -135,3 +145,13 @@ class SqlReader(ABC):
         return [
             history_of(row) for row in await self.rows(statements.history(scope, self.syntax, memory_id, before, limit))
         ]
+
+    async def proposals(self, wanted: ProposalQuery, *, before: UUID | None, limit: int) -> list[Proposal]:
+        """Proposals, newest first, those older than ``before``; those that lapsed are ``expired``."""
+        rows = await self.rows(statements.proposals(wanted, self.syntax, before, limit))
+        found = [proposal_of(row) for row in rows]
+        return [replace(each, state=state_at(each.state, each.expires_at, wanted.now)) for each in found]
+
+    async def context(self, scope: Scope, limit: int) -> list[ContextField]:
+        """The decided fields of the scope's user whose memories are in scope, by name, the newest value first."""
+        return [context_field_of(row) for row in await self.rows(statements.context(scope, self.syntax, limit))]

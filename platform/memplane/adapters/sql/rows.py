@@ -7,7 +7,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.application.records import SearchMaterial, StoredKey
+from memplane.application.records import ContextField, Proposal, SearchMaterial, StoredKey
+from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import (
     Layer,
@@ -127,6 +128,16 @@ def history_of(row: Row) -> HistoryEntry:
         new_ref=row["new_ref"],
         meta=row["meta"],
     )
+
+
+def proposal_of(row: Row) -> Proposal:
+    """A row of ``consent_proposals`` as a proposal."""
+    return Proposal(**{name: row[name] for name in Proposal.__slots__} | {"state": ProposalState(row["state"])})
+
+
+def context_field_of(row: Row) -> ContextField:
+    """A row of ``user_context`` as a decided field."""
+    return ContextField(**{name: row[name] for name in ContextField.__slots__})
 
 
 def key_of(row: Row) -> StoredKey:

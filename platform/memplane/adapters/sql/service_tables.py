@@ -68,9 +68,48 @@ consent_proposals = sa.Table(
     time_column("created_at", nullable=False),
     time_column("expires_at", nullable=False),
     time_column("decided_at"),
+    sa.Column("category", sa.String(63), nullable=False, server_default="profile"),
+    name_column("decided_by"),
+    id_column("acknowledged_by", nullable=True),  # the turn that agrees to it
+    id_column("memory_id", nullable=True),  # what it became
+    sa.Column("reason", sa.String(63)),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.Index("ix_consent_proposals_user", "tenant_id", "user_id", "state", "id"),
+)
+
+user_context = sa.Table(
+    "user_context",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("field", sa.String(63), nullable=False),
+    sa.Column("value_hash", sa.String(64), nullable=False),
+    sa.Column("field_value", sa.Text, nullable=False),
+    sa.Column("category", sa.String(63), nullable=False),
+    id_column("memory_id"),  # holds it: who may read that one may read the field, for as long as it is active
+    id_column("proposal_id", nullable=True),
+    id_column("evidence", nullable=True),
+    name_column("actor", nullable=False),
+    sa.Column("policy_hash", sa.String(80), nullable=False),
+    time_column("decided_at", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "field", "value_hash"),
+    to_tenant(),
+)
+
+context_signals = sa.Table(
+    "context_signals",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("field", sa.String(63), nullable=False),
+    sa.Column("value_hash", sa.String(64), nullable=False),
+    id_column("turn_id"),
+    id_column("memory_id"),
+    sa.Column("confidence", sa.Float, nullable=False),
+    time_column("ts", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "field", "value_hash", "turn_id"),
+    to_tenant(),
 )
 
 api_keys = sa.Table(

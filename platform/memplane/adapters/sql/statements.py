@@ -11,7 +11,8 @@ from uuid import UUID
 
 from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
-from memplane.application.records import EntityQuery
+from memplane.application.records import ContextField, EntityQuery, ProposalQuery
+from memplane.domain.consent import ProposalState
 from memplane.domain.scope import Scope
 
 _MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
@@ -106,6 +107,16 @@ _SEEN = "SELECT 1 AS seen FROM memories m WHERE {scope} AND m.id = {memory_id}"
 _HISTORY = """
 SELECT h.* FROM history h
  WHERE h.tenant_id = {tenant} AND h.memory_id = {memory_id} AND {page} ORDER BY h.id DESC LIMIT {limit}"""
+
+# Served by ix_consent_proposals_user, or by pk_consent_proposals where no user is named.
+_PROPOSALS = """
+SELECT p.* FROM consent_proposals p WHERE {wanted} AND {page} ORDER BY p.id DESC LIMIT {limit}"""
+
+# Served by pk_user_context and pk_memories.
+_CONTEXT = """
+SELECT {fields} FROM user_context c CROSS JOIN memories m
+ WHERE c.tenant_id = {tenant} AND c.user_id = {of_user} AND m.id = c.memory_id AND {scope}
+ ORDER BY c.field, c.decided_at DESC, c.value_hash LIMIT {limit}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +291,33 @@ def history(scope: Scope, syntax: Syntax, memory_id: UUID, before: UUID | None, 
     wanted = Predicate(syntax, values={"tenant": scope.tenant})
     page = _page("h.id", wanted, before)
     return _filled(_HISTORY, wanted, {"memory_id": memory_id, "limit": limit}, page=page)
+
+
+def proposals(wanted: ProposalQuery, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
+    """A page of proposals, newest first."""
+    asked = Predicate(syntax, values={"tenant": wanted.tenant, "now": wanted.now})
+    asked.compare("p.tenant_id", "=", "tenant", wanted.tenant)
+    asked.equal_if("p.user_id", "user_id", wanted.user_id)
+    if wanted.users is not None:
+        asked.one_of("p.user_id", "users", sorted(wanted.users))
+    asked.one_of("p.category", "categories", list(wanted.categories))
+    asked.equal_if("p.field", "field", wanted.field)
+    if wanted.ids is not None:
+        asked.one_of("p.id", "ids", list(wanted.ids))
+    if wanted.state is not None:
+        lapsed = wanted.state is ProposalState.EXPIRED
+        asked.compare("p.state", "=", "state", (ProposalState.PENDING if lapsed else wanted.state).value)
+        if wanted.state in {ProposalState.EXPIRED, ProposalState.PENDING}:
+            asked.compare("p.expires_at", "<=" if lapsed else ">", "now", wanted.now)
+    page = _page("p.id", asked, before)
+    return _filled(_PROPOSALS, asked, {"limit": limit}, wanted=asked.sql, page=page)
+
+
+def context(scope: Scope, syntax: Syntax, limit: int) -> Statement:
+    """The decided fields of the scope's user, as far as the memories that hold them are in scope."""
+    allowed = memories_in(scope, syntax)
+    fields = ", ".join(f"c.{name}" for name in ContextField.__slots__)
+    return _filled(_CONTEXT, allowed, {"of_user": scope.filters.user_id, "limit": limit}, fields=fields)
 
 
 def _page(column: str, allowed: Predicate, before: UUID | None) -> str:

@@ -26,10 +26,12 @@ from memplane.adapters.sql.columns import (
 from memplane.adapters.sql.service_tables import (
     api_keys,
     consent_proposals,
+    context_signals,
     events,
     idempotency_keys,
     settings,
     tombstones,
+    user_context,
 )
 from memplane.adapters.sql.types import Embedding, Json
 
@@ -41,6 +43,7 @@ __all__ = [
     "checkpoint_writes",
     "checkpoints",
     "consent_proposals",
+    "context_signals",
     "entities",
     "entity_aliases",
     "events",
@@ -56,6 +59,7 @@ __all__ = [
     "thread_revision",
     "tombstones",
     "turns",
+    "user_context",
 ]
 
 

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
-from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlConsents, SqlGraph, SqlTombstones
+from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads

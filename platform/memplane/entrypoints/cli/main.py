@@ -9,6 +9,7 @@ import typer
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
 from memplane.entrypoints.cli import (
+    consents,
     doctor,
     entities,
     feedback,
@@ -47,7 +48,7 @@ def root(
 
 _SERVER, _MEMORY = "Server", "Memory, over HTTP"
 _INSPECTION, _FEEDBACK = "One memory, explained", "One memory, put right"
-_ENTITIES = "Whom and what memories mention"
+_ENTITIES, _CONSENT = "Whom and what memories mention", "The profile, and consent to its changes"
 for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
@@ -60,6 +61,8 @@ for _panel, _commands in (
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(consents.app, rich_help_panel=_CONSENT)
+app.command("profile", rich_help_panel=_CONSENT)(consents.profile)
 app.command(rich_help_panel="Getting to know it")(demo)
 app.add_typer(bench_app, name="bench", rich_help_panel="Getting to know it")
 

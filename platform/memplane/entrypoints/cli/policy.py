@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
 from memplane.domain.policy_view import AgentView, describe_agent
@@ -50,8 +51,13 @@ def show_policy(
         show(_document(view), *_details(view), as_json=json)
         return
     views = [describe_agent(policy, name) for name in policy.allowlists]
-    document = {"policy": policy.digest, "agents": [_document(view) for view in views]}
-    show(document, _matrix(policy, views), plain(policy.digest, "dim"), as_json=json)
+    document = {
+        "policy": policy.digest,
+        "agents": [_document(view) for view in views],
+        "consent": _consent(policy.consent),
+    }
+    told = [plain(line) for line in _consent_lines(policy.consent)]
+    show(document, _matrix(policy, views), *told, plain(policy.digest, "dim"), as_json=json)
 
 
 def _folder(named: Path | None) -> Path:
@@ -71,7 +77,7 @@ def _mistakes(folder: Path, error: PolicyError) -> tuple[Text, ...]:
     return (head, *(plain(line) for line in lines))
 
 
-def _details(view: AgentView) -> tuple[Text, Table, Text]:
+def _details(view: AgentView) -> tuple[Text, Table, Text, Text]:
     sees = ", ".join(view.sees) or "nothing"
     head = f"{view.agent}: trust {view.trust}, sees {sees}, writes to {view.default_store or 'nothing'}"
     rows = table("category", "reads", "writes", "context", "asked by default")
@@ -80,7 +86,9 @@ def _details(view: AgentView) -> tuple[Text, Table, Text]:
         asked = category.name in view.asked_by_default
         add(rows, category.name, _mark(category.read), _mark(category.write), mode, _mark(asked))
     turns = f"Conversation turns ({view.turns_category}) {'reach it' if view.sees_turns else 'do not reach it'}."
-    return plain(head, "bold"), rows, plain(turns)
+    sensitive = [f"{field} ({each.name})" for each in view.categories for field in each.sensitive_fields]
+    consent = f"Changes by consent only: {', '.join(sensitive) or 'nothing that it reads or writes'}."
+    return plain(head, "bold"), rows, plain(turns), plain(consent)
 
 
 def _matrix(policy: Policy, views: list[AgentView]) -> Table:
@@ -90,6 +98,22 @@ def _matrix(policy: Policy, views: list[AgentView]) -> Table:
         add(rows, name, *cells)
     add(rows, Text("trust", style="dim"), *(plain(view.trust, "dim") for view in views))
     return rows
+
+
+def _consent(rules: ConsentRules) -> dict[str, object]:
+    return {
+        "sensitive": rules.sensitive,
+        "proposal_days": rules.life.days,
+        "benign": rules.benign,
+        "corroboration": {"turns": rules.turns, "insight_confidence": rules.insight_confidence},
+    }
+
+
+def _consent_lines(rules: ConsentRules) -> tuple[str, str]:
+    return (
+        f"By consent only, within {rules.life.days} days: {', '.join(rules.sensitive) or 'no field'}.",
+        f"By themselves, once {rules.turns} turns agree: {', '.join(rules.benign) or 'no field'}.",
+    )
 
 
 def _mark(value: bool) -> str:

@@ -32,7 +32,20 @@ def session(url: str, key: str | None, agent: str | None, data: Path | None) -> 
         yield Session(client, agent if key else None)
 
 
-def _from_file(folder: Path, agent: str) -> str:
+@contextmanager
+def reviewing(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
+    """The same for the person: with the given key, or the administrator's of a single-user server.
+
+    Raises:
+        SettingsError: there is no key.
+        Invalid: the URL or the key cannot be one.
+    """
+    credential = key or _keys_in(settings_of(data=data).data).admin
+    with MemplaneSync(url, credential) as client:
+        yield Session(client, agent if key else agent or DEFAULT_AGENT)
+
+
+def _keys_in(folder: Path) -> KeyFile:
     try:
         keys = KeyFile.read(folder)
     except OSError as error:
@@ -42,6 +55,11 @@ def _from_file(folder: Path, agent: str) -> str:
             f"no key: there is no {folder / NAME}. Name the server's data folder with --data, or give a key with --key "
             "or MEMPLANE_KEY"
         )
+    return keys
+
+
+def _from_file(folder: Path, agent: str) -> str:
+    keys = _keys_in(folder)
     if agent not in keys.agents:
         raise SettingsError(f"{folder / NAME} has no key for agent '{agent}'; it has {', '.join(sorted(keys.agents))}")
     return keys.agents[agent]

@@ -19,7 +19,12 @@ _NOTES: Mapping[str, str] = {
     ),
     "outdated": "what is newer is known: {overruled}; this is kept as a thing of the past",
     "unchanged": "it was so already",
+    "queued_for_consent": (
+        "it would change a sensitive field of the profile, and waits until a person agrees: `memplane consents list`"
+    ),
 }
+
+_AS_IT_WAS = frozenset({"unchanged", "queued_for_consent"})
 
 
 def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
@@ -29,13 +34,14 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
         done: the server's answer.
         note: what it means, where the call says more than its outcome.
     """
+    version = "" if done.version is None else f", version {done.version}"
     rev = "" if done.rev is None else f", thread revision {done.rev}"
-    notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome == "unchanged" else note]
+    notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome in _AS_IT_WAS else note]
     if done.overruled and "{overruled}" not in notes[0]:
         notes.append(_NOTES["superseded"])
     told = [each.format(id=done.id, overruled=_several(done.overruled)) for each in notes if each]
     return [
-        plain(f"{done.outcome}: {done.id}, version {done.version}{rev}"),
+        plain(f"{done.outcome}: {done.id}{version}{rev}"),
         *(plain(f"  {line}", "dim") for line in told),
     ]
 

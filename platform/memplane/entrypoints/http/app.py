@@ -11,6 +11,7 @@ from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.http import (
     checkpoints,
+    consents,
     entities,
     feedback,
     health,
@@ -53,6 +54,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(inspection.router)
     app.include_router(entities.router)
     app.include_router(checkpoints.router)
+    app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(health.router)
     return app

@@ -144,8 +144,8 @@ def outcome_of(outcome: Outcome) -> WriteOutcome:
     memory = outcome.memory
     return WriteOutcome(
         outcome=cast("Any", outcome.outcome),
-        id=memory.id,
-        version=memory.version,
+        id=outcome.proposal or memory.id,
+        version=None if outcome.proposal else memory.version,
         rev=outcome.rev,
         external_id=memory.external_id,
         overruled=list(outcome.overruled),

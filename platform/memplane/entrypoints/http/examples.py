@@ -47,3 +47,18 @@ CHECKPOINT: dict[str, Example] = {
         },
     },
 }
+_ONE, _OTHER = "01a1fef2-3d7c-72cb-8310-291b06c831c6", "01a1fef2-5b4e-757f-af1b-a8a0177f044d"
+CONSENTS: dict[str, Example] = {
+    "both": {
+        "summary": "One approved, one rejected",
+        "value": {
+            "items": [
+                {"id": _ONE, "decision": "approve"},
+                {"id": _OTHER, "decision": "reject", "reason": "moved away"},
+            ]
+        },
+    },
+}
+ACK: dict[str, Example] = {
+    "turn": {"summary": "The user said yes in the chat", "value": {"turn_id": _OTHER}},
+}

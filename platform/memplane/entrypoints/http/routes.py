@@ -141,7 +141,8 @@ def _batch(stored: Sequence[StoredTurn]) -> TurnBatchOutcome:
 @router.post(
     "/memories",
     status_code=201,
-    responses=described(409, 413, there=WriteOutcome),
+    responses=described(409, 413, there=WriteOutcome)
+    | {202: {"model": WriteOutcome, "description": "It waits for consent"}},
     tags=["memories"],
     summary="Store a memory",
 )
@@ -159,7 +160,7 @@ async def create_memory(
     return convert.outcome_of(outcome)
 
 
-_NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201)
+_NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201) | {"queued_for_consent": 202}
 
 
 def _kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:

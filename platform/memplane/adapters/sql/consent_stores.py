@@ -1,0 +1,100 @@
+"""Consent within a write: proposals, the fields that were decided on, and what corroborates benign ones."""
+
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.rows import context_field_of, proposal_of
+from memplane.adapters.sql.session import Session
+from memplane.application.records import ContextField, Proposal, Signal
+from memplane.domain.consent import ProposalState
+
+_DECIDED = ("state", "decided_at", "decided_by", "acknowledged_by", "memory_id", "reason")
+
+
+class SqlConsents:
+    """Proposals, decided fields and signals within a transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tenant = session.tenant
+
+    async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
+        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        p = tables.consent_proposals.c
+        statement = sa.select(p.id).where(
+            p.tenant_id == self._tenant,
+            p.user_id == proposal.user_id,
+            p.state == ProposalState.PENDING,
+            p.field == proposal.field,
+            p.value_hash == value_key,
+            p.actor == proposal.actor,
+            p.expires_at > proposal.created_at,
+        )
+        there = (await self._session.execute(statement.limit(1))).scalar_one_or_none()
+        if there is None:
+            values = {name: getattr(proposal, name) for name in Proposal.__slots__} | {"meta": dict(proposal.meta)}
+            await self._session.execute(
+                sa.insert(tables.consent_proposals).values(tenant_id=self._tenant, value_hash=value_key, **values)
+            )
+        return there
+
+    async def lock(self, proposal_id: UUID) -> Proposal | None:
+        """A proposal, locked until the transaction ends; or none."""
+        p = tables.consent_proposals.c
+        statement = sa.select(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id == proposal_id)
+        row = (await self._session.execute(statement.with_for_update())).mappings().one_or_none()
+        return proposal_of(dict(row)) if row else None
+
+    async def decide(self, decided: Proposal) -> None:
+        """Store what became of a locked proposal."""
+        p = tables.consent_proposals.c
+        statement = sa.update(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id == decided.id)
+        await self._session.execute(statement.values({name: getattr(decided, name) for name in _DECIDED}))
+
+    async def fields(self, user_id: str, field: str) -> list[ContextField]:
+        """The values of a field that were decided on, the newest first, whatever became of their memories."""
+        c = tables.user_context.c
+        statement = sa.select(tables.user_context).where(
+            c.tenant_id == self._tenant, c.user_id == user_id, c.field == field
+        )
+        rows = (await self._session.execute(statement.order_by(c.decided_at.desc()))).mappings()
+        return [context_field_of(dict(row)) for row in rows]
+
+    async def keep(self, decided: ContextField, *, alone: bool) -> None:
+        """Store a field's value, instead of every other one when it stands alone."""
+        c = tables.user_context.c
+        values = {name: getattr(decided, name) for name in ContextField.__slots__}
+        if alone:
+            others = sa.delete(tables.user_context).where(
+                c.tenant_id == self._tenant,
+                c.user_id == decided.user_id,
+                c.field == decided.field,
+                c.value_hash != decided.value_hash,
+            )
+            await self._session.execute(others)
+        statement = self._session.insert(tables.user_context).values(tenant_id=self._tenant, **values)
+        await self._session.execute(
+            statement.on_conflict_do_update(
+                index_elements=[c.tenant_id, c.user_id, c.field, c.value_hash],
+                set_={name: value for name, value in values.items() if name not in {"user_id", "field", "value_hash"}},
+            )
+        )
+
+    async def signal(self, signal: Signal) -> None:
+        """Note that a turn says a value; the same turn counts once."""
+        values = {name: getattr(signal, name) for name in Signal.__slots__}
+        statement = self._session.insert(tables.context_signals).values(tenant_id=self._tenant, **values)
+        await self._session.execute(statement.on_conflict_do_nothing())
+
+    async def signals(self, user_id: str, field: str, value_hash: str, since: datetime | None) -> list[UUID]:
+        """The turns that said a value after a moment."""
+        s = tables.context_signals.c
+        statement = sa.select(s.turn_id).where(
+            s.tenant_id == self._tenant, s.user_id == user_id, s.field == field, s.value_hash == value_hash
+        )
+        if since is not None:
+            statement = statement.where(s.ts > since)
+        return list((await self._session.execute(statement.order_by(s.ts))).scalars())

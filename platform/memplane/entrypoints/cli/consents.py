@@ -1,0 +1,148 @@
+"""`memplane consents`: proposals for sensitive fields of profiles, and decisions on them, over HTTP."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.console import RenderableType
+
+from memplane.client import MemplaneClientError
+from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
+from memplane.domain.consent import ProposalState
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url
+from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
+from memplane.entrypoints.cli.session import reviewing, session
+
+app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
+_ADVICE: Mapping[str, str] = {
+    "not_found": "`memplane consents list` shows those that the agent may decide on; another agent: --agent",
+    "scope_forbidden": "`memplane keys create --scope consent:review` makes a key that may",
+    "proposal_expired": "the user has to say it again",
+}
+"""What to do about what a server answered of a proposal, by code."""
+
+
+def _id_of(value: str | UUID) -> UUID:
+    """A proposal's id from the command line.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except ValueError:
+        raise typer.BadParameter(f"'{value}' is no id; `memplane consents list` shows ids") from None
+
+
+ProposalId = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal's id.", parser=_id_of)]
+
+
+@app.command("list")
+def list_consents(  # noqa: PLR0913 - one argument for each option
+    *,
+    state: Annotated[ProposalState | None, typer.Option(help="Only in this state.", show_default="every state")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only this user's.")] = None,
+    field: Annotated[str | None, typer.Option(help="Only for this field.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """List changes of sensitive fields, newest first: those that wait, and those that were decided on."""
+    with _advised(), reviewing(url, key, agent, data) as opened:
+        found = opened.client.consents(
+            state=state, user_id=user, field=field, limit=limit, cursor=cursor, agent=opened.agent
+        )
+    show(found, *_list(found), as_json=json)
+
+
+@app.command()
+def approve(
+    proposal_id: ProposalId,
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """The person agrees: the value holds from now on."""
+    with _advised(), reviewing(url, key, agent, data) as opened:
+        done = opened.client.approve(proposal_id, agent=opened.agent)
+    show(done, *_decided(done), as_json=json)
+
+
+@app.command()
+def reject(  # noqa: PLR0913 - one argument for each option
+    proposal_id: ProposalId,
+    *,
+    reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """The person refuses: the value does not come back for this field, whoever says it."""
+    with _advised(), reviewing(url, key, agent, data) as opened:
+        done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
+    show(done, *_decided(done), as_json=json)
+
+
+def profile(
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whose profile.")],
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show the decided fields of a user's profile, as far as the agent may read them."""
+    with session(url, key, agent, data) as opened:
+        found = opened.client.user_context(user, agent=opened.agent)
+    show(found, *_fields(found), as_json=json)
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Says of a proposal what to do about what went wrong."""
+    try:
+        yield
+    except MemplaneClientError as error:
+        if error.code in _ADVICE:
+            error.add_note(_ADVICE[error.code])
+        raise
+
+
+def _list(found: ConsentList) -> list[RenderableType]:
+    if not found.items:
+        return [plain("No proposal that this agent may decide on.", "dim")]
+    rows = table("state", "user", "field", "until now", "proposed", "until", "id")
+    for each in found.items:
+        until = each.decided_at or each.expires_at
+        add(rows, each.state, each.user_id, each.field, each.old_value, each.new_value, f"{until:%Y-%m-%d}", each.id)
+    return [rows, *more(found.next)]
+
+
+def _decided(done: ConsentOutcome) -> list[RenderableType]:
+    told: list[RenderableType] = [plain(f"{done.outcome}: {done.id} is {done.state}")]
+    if done.memory_id is not None:
+        told.append(plain(f"  memory {done.memory_id} holds the value", "dim"))
+    if done.overruled:
+        told.append(plain(f"  it takes the place of {', '.join(str(each) for each in done.overruled)}", "dim"))
+    return told
+
+
+def _fields(found: UserContext) -> list[RenderableType]:
+    if not found.items:
+        return [plain("No field is decided that this agent may read.", "dim")]
+    rows = table("field", "value", "decided by", "since", "memory")
+    for each in found.items:
+        add(rows, each.field, each.value, each.decided, f"{each.decided_at:%Y-%m-%d}", each.memory_id)
+    return [rows]
