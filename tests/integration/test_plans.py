@@ -60,64 +60,14 @@ from memplane.domain.memory import (
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Filters, Scope
 from memplane.domain.text import terms
+from support.busy import FILLING
 from support.cluster import Database, Databases
 from support.filling import insert
 from support.plans import OTHER, TENANT, Explainer, Sent, nodes, planned, told, unserved
 
-USERS, THREADS, TURNS = 20, 50, 10
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OF, PLACE = frozenset({"user-3"}), Place(Thread("user-3", "thread-7"))
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
-
-# Rows for each tenant: (table, number of rows, expressions of n).
-USER = {"user_id": f"'user-' || n % {USERS}", "thread_id": f"'thread-' || n / {USERS} % {THREADS}"}
-NTH = "md5({tenant} || n)::uuid"
-FILLING: dict[str, tuple[int, dict[str, str]]] = {
-    "tenants": (1, {}),
-    "thread_revision": (USERS * THREADS, USER),
-    "turns": (
-        USERS * THREADS * TURNS,
-        USER | {"id": NTH, "seq": f"n / {USERS * THREADS}", "external_id": "'turn-' || n", "role": "'user'"},
-    ),
-    "change_log": (
-        USERS * THREADS * TURNS,
-        USER | {"rev": f"n / {USERS * THREADS}", "memory_id": NTH, "event": "'created'"},
-    ),
-    "memories": (
-        USERS * THREADS * TURNS,
-        USER | {"id": NTH, "value_hash": "'value-' || n", "external_id": "'memory-' || n", "category": "'tasks'"}
-        | {"state": "'active'", "trust_state": "'confirmed'", "type": "'semantic'", "visibility": "'private'"}
-        | {"source": "'user'", "layer": "'mid'", "role": "'user'"},
-    ),
-    "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
-    "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
-    "events": (USERS * THREADS * TURNS, USER),
-    "tombstones": (
-        USERS * 500,
-        {"scope": f"'user-' || n % {USERS}", "category": "'tasks'", "value_hash": "'value-' || n"},
-    ),
-    "entities": (USERS * 500, USER | {"id": NTH, "kind": "'person'", "name_key": "'name-' || n"}),
-    "entity_aliases": (USERS * 500, {"entity_id": NTH, "alias_key": "'alias-' || n"}),
-    "memory_entities": (USERS * 500, {"memory_id": NTH, "entity_id": NTH}),
-    "idempotency_keys": (USERS * 500, {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n"}),
-    "checkpoints": (
-        USERS * THREADS * TURNS,
-        USER | {"checkpoint_id": "lpad(n::text, 8, '0')", "checkpoint_ns": "''", "metadata": "'{{}}'"}
-        | {"checkpoint": "'{{}}'", "head": f"n / {USERS * THREADS} = {TURNS - 1}"},
-    ),
-    "checkpoint_blobs": (
-        USERS * THREADS * TURNS, USER | {"checkpoint_ns": "''", "channel": "'messages'", "version": "n::text"},
-    ),
-    "checkpoint_writes": (
-        USERS * THREADS * TURNS,
-        USER | {"checkpoint_ns": "''", "checkpoint_id": "lpad(n::text, 8, '0')", "channel": "'messages'"},
-    ),
-    "supervisor_checkpoints": (USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'"}),
-    "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}),
-    "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
-    "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
-    "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
