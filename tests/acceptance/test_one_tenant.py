@@ -20,7 +20,8 @@ def test_a_second_tenant_is_refused_and_the_first_goes_on(sqlite_server: Running
     assert "instead: PostgreSQL" in str(refused.value)
     with pytest.raises(NotSupported, match="several_tenants"):
         sqlite_server.run(wired.ensure_tenant("acme"))
-    assert tenant.rows(EVERY_KEY) == [{"tenant_id": "default"}]
+    assert tenant.rows(f"{EVERY_KEY} WHERE tenant_id = %(tenant)s") == [{"tenant_id": "default"}]
+    assert tenant.rows(f"{EVERY_KEY} WHERE tenant_id <> %(tenant)s") == []
     assert [planner.remember("The hall is booked.")] == planner.found("hall")
 
 
