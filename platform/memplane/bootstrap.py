@@ -21,6 +21,7 @@ from memplane.application.admission import Admission
 from memplane.application.browse import Browse
 from memplane.application.checkpoints import Checkpoints
 from memplane.application.consents import Consents
+from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
@@ -76,7 +77,8 @@ class Application:
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
-        self.rates = RateLimits(self.storage, _rate(settings))
+        rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
+        self.rates = RateLimits(self.storage, rate)
         self.refusals = Refusals()
         # as many at work as can have a connection: who has to wait, waits for a turn
         self.admission = Admission(2 * settings.pool_size, settings.tenant_share, settings.pool_wait)
@@ -92,6 +94,7 @@ class Application:
         self.consents = Consents(self.storage, self.policies, gateway, now)
         self.ingest = IngestTurns(gateway)
         self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
+        self.context = TellContext(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
@@ -166,10 +169,6 @@ def _tokens(settings: Settings, verifier: TokenVerifier, policies: PolicyFiles, 
         most_scopes=frozenset(settings.oidc_scopes),
     )
     return Tokens(verifier, rules, policies, storage)
-
-
-def _rate(settings: Settings) -> Rate | None:
-    return Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
 
 
 @functools.cache

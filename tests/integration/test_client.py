@@ -25,6 +25,7 @@ from memplane.client import (
 )
 from memplane.contracts.base import Message
 from memplane.contracts.consents import BulkItem, ConsentFilters
+from memplane.contracts.context import ContextRequest
 from memplane.contracts.memories import MemoryChange, NewMemoryRequest, NewTurnRequest
 from memplane.contracts.query import QueryFilters, QueryRequest
 
@@ -55,6 +56,7 @@ def user() -> str:
     [
         (fields.QueryFields, QueryRequest, {"query"}),
         (fields.FilterFields, QueryFilters, set()),
+        (fields.ContextFields, ContextRequest, {"user_id", "thread_id"}),
         (fields.TurnFields, NewTurnRequest, {"text"}),
         (fields.TurnEntry, NewTurnRequest, set()),
         (fields.MemoryFields, NewMemoryRequest, {"content"}),

@@ -151,6 +151,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "related": lambda reader: reader.related(NAMED, IDS, 20),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
+    "window": lambda reader: reader.window(NAMED, "thread-7", 100),
     "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
     "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
     "changed after a moment": lambda reader: reader.changed_after(NAMED, IDS, NOW),

@@ -104,6 +104,10 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/memory/query", _READ, Categories.REFUSED, Tenants.LEFT_OUT,
         body=lambda category: {"query": "release", "categories": [category]},
     ),
+    Access(
+        "POST", "/v1/context", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT,
+        body=lambda _: {"user_id": USER, "thread_id": THREAD, "message": "release"},
+    ),
     Access("POST", "/v1/turns", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN, body=_turn),
     Access(
         "POST", "/v1/turns:batch", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,

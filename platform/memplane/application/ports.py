@@ -115,6 +115,10 @@ class Reader(Protocol):
         """Memories in scope, newest first, those older than ``before``."""
         ...
 
+    async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
+        """The last turns of a thread of the scope's user, the newest first; none where no turn is in scope."""
+        ...
+
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...

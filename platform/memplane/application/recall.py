@@ -137,7 +137,7 @@ class RecallMemories:
         model = self._embedder.model
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
-        query, asked = await self._query(question.text, profile, scope.now)
+        query, asked = await asked_of(question.text, profile, self._embedder, scope.now)
         await self._guard.check(principal.tenant)
         async with self._storage.reading(principal.reach) as reader:
             limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
@@ -164,17 +164,6 @@ class RecallMemories:
             return None
         user = await thread_user(reader, scope, question.thread_id, scope.filters.user_id)
         return await thread_delta(reader, scope, user, question.thread_id, question.since_rev)
-
-    async def _query(self, text: str | None, profile: RankingProfile, now: datetime) -> tuple[Query, Asked]:
-        """The question as the database takes it, and what it says beside its words."""
-        if text is None or not text.strip():
-            return Query(terms(""), (), None), Asked(now, wordless=True)
-        clean = normalise(text, "query")
-        (vector,) = await self._embedder.embed([clean])
-        found = first(terms(clean), MAX_QUERY_TERMS)
-        names = names_in(clean) if profile.by_entity else ()
-        query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
-        return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
     async def _rendered(
         self, reader: Reader, scope: Scope, question: Question, ranking: Ranking, policy: Policy
@@ -205,6 +194,22 @@ class RecallMemories:
         )
         returned = tuple(item.unit.id for item in rendered.items if isinstance(item.unit, Memory))
         self._accesses.note(Access(principal.tenant, returned, event))
+
+
+async def asked_of(text: str | None, profile: RankingProfile, embedder: Embedder, now: datetime) -> tuple[Query, Asked]:
+    """A question as the database takes it, and what it says beside its words.
+
+    Raises:
+        InvalidText: it cannot be read.
+    """
+    if text is None or not text.strip():
+        return Query(terms(""), (), None), Asked(now, wordless=True)
+    clean = normalise(text, "query")
+    (vector,) = await embedder.embed([clean])
+    found = first(terms(clean), MAX_QUERY_TERMS)
+    names = names_in(clean) if profile.by_entity else ()
+    query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
+    return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
 
 async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> list[_Placed]:

@@ -15,6 +15,7 @@ from memplane.client.fields import (
     ChangeFields,
     CheckpointFields,
     ConsentFields,
+    ContextFields,
     CorrectionFields,
     DecisionEntry,
     ListFields,
@@ -38,6 +39,7 @@ from memplane.contracts.consents import (
     RefuseRequest,
     UserContext,
 )
+from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
@@ -110,6 +112,11 @@ class Memplane:
         given = _renamed(fields, "return_", "return") | ({} if query is None else {"query": query})
         call = Call("POST", "/v1/memory/query", _json(QueryRequest, given), repeatable=True)
         return await self._connection.ask(call, QueryAnswer)
+
+    async def context(self, user_id: str, thread_id: str, **fields: Unpack[ContextFields]) -> ContextAnswer:
+        """What an agent should know before it answers a message, as one block for its prompt."""
+        body = _json(ContextRequest, {"user_id": user_id, "thread_id": thread_id, **fields})
+        return await self._connection.ask(Call("POST", "/v1/context", body, repeatable=True), ContextAnswer)
 
     async def turn(self, text: str, **fields: Unpack[TurnFields]) -> TurnOutcome:
         """Store one message of a conversation."""

@@ -78,6 +78,7 @@ class MemplaneSync:
         self._closed = False
 
     query = _waits(Memplane.query)
+    context = _waits(Memplane.context)
     turn = _waits(Memplane.turn)
     turns = _waits(Memplane.turns)
     remember = _waits(Memplane.remember)

@@ -53,6 +53,16 @@ class QueryFields(TypedDict, total=False):
     as_of: Mapping[str, object] | None
 
 
+class ContextFields(TypedDict, total=False):
+    """`ContextRequest`, but for whom and which thread it is about."""
+
+    message: str | None
+    agent: str | None
+    since_rev: int | None
+    budget_tokens: int
+    k: int
+
+
 class CheckpointFields(TypedDict, total=False):
     """`CheckpointRequest`."""
 

@@ -11,6 +11,7 @@ from support.leaks.world import THREAD, USERS, World
 
 Json = dict[str, Any]
 QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
+CONTEXT = "/v1/context"
 NOTHING: frozenset[str] = frozenset()
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
@@ -75,7 +76,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     for name in reads[turn % len(reads) :][:1] if reads else ():
         yield _query("category", NOW, query="hall", categories=[name], **ALL)
         yield _list("category", category=[name])
-    ranking = ("rrf", "lexical", "semantic")[turn % 3]
+    ranking = ("rrf", "lexical", "semantic", "weighted", "hebbian", "layered")[turn % 6]
     yield _query(f"ranking {ranking}", NOW, query="clerk hall", ranking=ranking, **some)
     now = datetime.now(UTC)
     how, moment = (
@@ -98,6 +99,8 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     """Requests that name a user, who may not be the caller's."""
     yield _query("user", NOW, query="hall", filters={"user_id": user}, top_k=60, budget_tokens=20_000)
     yield _query("delta", NOW | TOLD, query="hall", top_k=1, filters={"user_id": user}, thread_id=THREAD, since_rev=0)
+    told = {"user_id": user, "thread_id": THREAD, "message": "clerk met hall", "since_rev": 0, "k": 200}
+    yield Ask(f"POST {CONTEXT}", "user", NOW | TOLD, CONTEXT, body=told | {"budget_tokens": 20_000})
     yield _list("user", user_id=user, type="episodic")
     kind = (None, "name")[turn % 2]
     named = {"user_id": user, "limit": 200} | ({"kind": kind} if kind else {})

@@ -24,7 +24,7 @@ from memplane.application.records import (
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory
+from memplane.domain.memory import Memory, Turn
 from memplane.domain.scope import Scope
 
 
@@ -73,6 +73,11 @@ class SqlReader(ABC):
         """Memories in scope, newest first, those older than ``before``."""
         statement = statements.page_of_memories(scope, self.syntax, before, limit)
         return [memory_of(row) for row in await self.rows(statement)]
+
+    async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
+        """The last turns of a thread of the scope's user, the newest first; none where no turn is in scope."""
+        asked = statements.window(scope, self.syntax, thread_id, limit)
+        return [] if asked is None else [turn_of(row) for row in await self.rows(asked)]
 
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope that a relation links to one of ``ids``, strongest first."""

@@ -29,6 +29,9 @@ _MEMORIES_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
 # Served by pk_turns.
 _TURNS_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
 
+# Served by uq_turns_tenant_id_user_id_thread_id_seq.
+_WINDOW = "SELECT {columns} FROM turns t WHERE {scope} ORDER BY t.seq DESC LIMIT {limit}"
+
 # Served by ix_memories_user, or by pk_memories where no user is named.
 _PAGE = "SELECT {columns} FROM memories m WHERE {scope} AND {page} ORDER BY m.id DESC LIMIT {limit}"
 
@@ -181,6 +184,12 @@ def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement 
     allowed.values["ids"] = list(ids)
     listed, condition = syntax.listed("turns", "t", "ids")
     return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, listed=listed, ids=condition)
+
+
+def window(scope: Scope, syntax: Syntax, thread_id: str, limit: int) -> Statement | None:
+    """The last turns of a thread, the newest first, or ``None`` when no turn is in scope."""
+    allowed = turns_in(replace(scope, filters=replace(scope.filters, thread_id=thread_id)), syntax)
+    return None if allowed is None else _filled(_WINDOW, allowed, {"limit": limit}, columns=_TURN)
 
 
 def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: int) -> Statement:

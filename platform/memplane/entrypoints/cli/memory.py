@@ -8,7 +8,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from memplane.client.fields import FilterFields, ListFields, MemoryFields, QueryFields, TurnFields
+from memplane.client.fields import ContextFields, FilterFields, ListFields, MemoryFields, QueryFields, TurnFields
 from memplane.contracts.memories import MemoryList, MemoryRecord, TurnOutcome
 from memplane.contracts.query import QueryAnswer
 from memplane.domain.memory import MemoryType, Role, Visibility
@@ -83,6 +83,35 @@ def query(  # noqa: PLR0913 - one argument for each option
             text, **(fields | {"top_k": top_k, "return_": shape, "explain": explain, "filters": filters})
         )
     show(answer, *_answer(answer), as_json=json)
+
+
+def context(  # noqa: PLR0913 - one argument for each option
+    message: Annotated[
+        str | None, typer.Argument(metavar="[MESSAGE]", help="What the user has just said.", show_default="nothing")
+    ] = None,
+    *,
+    user: User,
+    thread: Annotated[str, typer.Option(help="The conversation.")],
+    since: Annotated[int | None, typer.Option(min=0, help="Tell what changed after this revision.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens.")] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, max=200, help="The most that is recalled by the message.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """What an agent should know before it answers, as one block for its prompt."""
+    chosen = given(message=message, since_rev=since, budget_tokens=budget_tokens, k=k)
+    with session(url, key, agent, data) as opened:
+        fields = cast("ContextFields", chosen | given(agent=opened.agent))
+        answer = opened.client.context(user, thread, **fields)
+    usage = answer.usage
+    left = ", some left out" if usage.truncated else ""
+    told = f"{usage.tokens} of {usage.budget} tokens, {usage.candidates} searched{left}"
+    show(answer, plain(answer.prompt or "nothing to tell"), plain(told, "dim"), as_json=json)
 
 
 def turn(  # noqa: PLR0913 - one argument for each option
@@ -193,6 +222,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "query": query,
+    "context": context,
     "turn": turn,
     "remember": remember,
     "get": get,

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from memplane.application.context import Context, ContextCall
 from memplane.application.correcting import Correction
 from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
@@ -9,6 +10,7 @@ from memplane.application.recall import Question, Recalled
 from memplane.application.remember import NewMemory
 from memplane.application.threads import Delta
 from memplane.application.turns import NewTurn
+from memplane.contracts.context import ContextAnswer, ContextRequest, ContextSection, ContextUsage
 from memplane.contracts.memories import (
     ChangeRecord,
     CorrectionRequest,
@@ -75,26 +77,60 @@ def answer_of(recalled: Recalled, question: Question) -> QueryAnswer:
     return QueryAnswer(items=items, prompt=recalled.prompt, delta=delta, usage=usage, policy=recalled.policy)
 
 
-def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
+def context_call_of(request: ContextRequest) -> ContextCall:
+    """A request as a call."""
+    return ContextCall(**{name: getattr(request, name) for name in ContextRequest.model_fields})
+
+
+def context_of(context: Context, budget: int) -> ContextAnswer:
+    """A context as an answer."""
+    sections = [
+        ContextSection(
+            name=section.name,  # type: ignore[arg-type]  # the names are those of HEADINGS; a test compares them
+            items=[_told(item) for item in section.items],
+            tokens=section.tokens,
+            truncated=section.truncated,
+        )
+        for section in context.sections
+    ]
+    usage = ContextUsage(
+        tokens=context.tokens,
+        budget=budget,
+        truncated=context.truncated,
+        candidates=context.candidates,
+        counter=TOKEN_COUNTER,
+    )
+    delta = DeltaHeader(rev=context.delta.rev, header=context.delta.header)
+    return ContextAnswer(delta=delta, sections=sections, prompt=context.prompt, usage=usage, policy=context.policy)
+
+
+def _told(item: Item) -> QueryItem:
+    """An item without its score's parts."""
     unit = item.unit
-    memory = unit if isinstance(unit, Memory) else None
-    turn = unit if isinstance(unit, Turn) else None
-    signals = {name: float(value) for name, value in item.parts.items() if isinstance(value, int | float)}
     return QueryItem(
         id=unit.id,
         category=item.category,
-        type=memory.type if memory else MemoryType.EPISODIC,
+        type=unit.type if isinstance(unit, Memory) else MemoryType.EPISODIC,
         text=item.text,
         score=round(item.score, 6),
         external_id=unit.external_id,
         thread_id=unit.thread_id,
         event_time=unit.event_time,
         via=item.via,
-        memory=record_of(memory) if memory and question.full else None,
-        turn=turn_record_of(turn) if turn and question.full else None,
-        score_parts=signals if question.full else None,
-        explain=_explanation(item, recalled, signals) if question.explain else None,
     )
+
+
+def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
+    memory = item.unit if isinstance(item.unit, Memory) else None
+    turn = item.unit if isinstance(item.unit, Turn) else None
+    signals = {name: float(value) for name, value in item.parts.items() if isinstance(value, int | float)}
+    more = {
+        "memory": record_of(memory) if memory and question.full else None,
+        "turn": turn_record_of(turn) if turn and question.full else None,
+        "score_parts": signals if question.full else None,
+        "explain": _explanation(item, recalled, signals) if question.explain else None,
+    }
+    return _told(item).model_copy(update=more)
 
 
 def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:

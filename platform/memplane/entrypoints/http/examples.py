@@ -36,6 +36,18 @@ MEMORY: dict[str, Example] = {
         },
     },
 }
+CONTEXT: dict[str, Example] = {
+    "before an answer": {
+        "summary": "What the supervisor should know before it answers",
+        "value": {
+            "user_id": "u1",
+            "thread_id": "t9",
+            "message": "Can we still ship in September?",
+            "since_rev": 41,
+            "budget_tokens": 1500,
+        },
+    },
+}
 CHECKPOINT: dict[str, Example] = {
     "supervisor": {
         "summary": "What a supervisor stores after a step",

@@ -11,6 +11,7 @@ from memplane.application.beside import rejected
 from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
 from memplane.contracts.base import Category, Name, Problem
+from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.memories import (
     HistoryList,
     MemoryChange,
@@ -82,6 +83,21 @@ async def query(
     """Rank what the agent may read by the question, within `top_k` and the budget of tokens."""
     question = convert.question_of(request)
     return _json(convert.answer_of(await app.recall(caller, question), question))
+
+
+@router.post(
+    "/context",
+    response_model=ContextAnswer,
+    responses=described(413),
+    tags=["memory"],
+    summary="What an agent should know before it answers",
+)
+async def context(
+    request: Annotated[ContextRequest, Body(openapi_examples=examples.CONTEXT)], app: App, caller: Caller
+) -> Response:
+    """What changed, what is always told, what fits the message and the conversation, as one block for a prompt."""
+    told = await app.context(caller, convert.context_call_of(request))
+    return Response(convert.context_of(told, request.budget_tokens).model_dump_json(), media_type="application/json")
 
 
 @router.post(

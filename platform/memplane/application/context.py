@@ -1,0 +1,295 @@
+"""The context call: what an agent is told before it answers a message, in sections that fit one budget."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.gateway import clean_id
+from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
+from memplane.application.ranking import By, Ranking, rank
+from memplane.application.recall import asked_of
+from memplane.application.records import Access, OperationalEvent
+from memplane.application.threads import Delta, thread_delta
+from memplane.domain.budgeting import Given, Wanted, shared
+from memplane.domain.errors import LimitExceeded
+from memplane.domain.fencing import fence, new_delimiter
+from memplane.domain.memory import Memory, MemoryType, Turn
+from memplane.domain.policy import ContextMode, Policy
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.rendering import Item, item_of, provenance
+from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.text import estimate_tokens
+
+WINDOW = 100
+"""The most turns of the thread itself."""
+MOST_STANDING = 500
+MOST_K = 200
+MAX_RELATED = 2
+POOL = 3
+HEADINGS: Mapping[str, str] = {
+    "standing": "## What is always told",
+    "recalled": "## What fits the message",
+    "window": "## The conversation so far",
+    "reflection": "## The latest reflection",
+    "related": "## Related",
+}
+"""The sections after the delta, in the order in which they are told, which is also that of their priority."""
+SHARES: Mapping[str, float] = {"standing": 0.3, "recalled": 0.35, "window": 0.25, "reflection": 0.05, "related": 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCall:
+    """What an agent asks to be told.
+
+    Attributes:
+        user_id: whom the memory is about.
+        thread_id: the conversation.
+        message: what the user has just said; ``None``: nothing is recalled by it.
+        agent: the agent to speak as, or none for the key's own.
+        since_rev: the revision of the thread after which changes are told.
+        budget_tokens: the most tokens of the whole block.
+        k: the most items that are recalled by the message.
+    """
+
+    user_id: str
+    thread_id: str
+    message: str | None
+    agent: str | None = None
+    since_rev: int | None = None
+    budget_tokens: int = 4096
+    k: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A labelled part of a context; its items in the order in which they are told."""
+
+    name: str
+    items: Sequence[Item]
+    tokens: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an agent is told.
+
+    Attributes:
+        sections: those that hold something.
+        prompt: all of it as one fenced block, or none when there is nothing to tell.
+        tokens: of the block.
+        truncated: whether something did not fit.
+        candidates: how many memories and turns were in scope of the message.
+    """
+
+    sections: Sequence[Section]
+    prompt: str | None
+    delta: Delta
+    tokens: int
+    truncated: bool
+    candidates: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The units of each section, the most wanted first."""
+
+    units: Mapping[str, Sequence[Item]]
+    candidates: int
+
+
+class TellContext:
+    """Answers `/v1/context`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        policies: Policies,
+        embedder: Embedder,
+        guard: EmbeddingGuard,
+        accesses: Accesses,
+        clock: Clock,
+    ) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._embedder = embedder
+        self._guard = guard
+        self._accesses = accesses
+        self._clock = clock
+
+    async def __call__(self, principal: Principal, call: ContextCall) -> Context:
+        """What the agent should know before it answers.
+
+        First what changed in the thread; then everything of the categories that are always told, the pinned and the
+        important first; what fits the message, of each category at most its ``rag_length``; the thread's last turns;
+        the latest reflection; and what relations link to what fits. Nothing is told twice.
+
+        Raises:
+            AgentForbidden, UserForbidden, ScopeForbidden: not allowed; nothing is answered.
+            LimitExceeded, InvalidText: it cannot be answered as it is.
+        """
+        principal.require(KeyScope.READ)
+        policy = self._policies.current
+        agent = principal.speak_as(call.agent)
+        if not 1 <= call.k <= MOST_K:
+            raise LimitExceeded(f"k: {call.k}, it must be 1 to {MOST_K}", field="k")
+        user = clean_id(call.user_id, "user_id") or ""
+        call = replace(call, user_id=user, thread_id=clean_id(call.thread_id, "thread_id") or "")
+        categories = policy.readable(agent, ())
+        scope = replace(
+            read_scope(principal, policy, categories, self._clock(), Filters(user_id=user)), procedures=False
+        ).as_of(None, None)
+        await self._guard.check(principal.tenant)
+        async with self._storage.reading(principal.reach) as reader:
+            whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
+            delta = await thread_delta(reader, whole, user, call.thread_id, call.since_rev)
+            found = await self._found(reader, scope, policy, call)
+        told = _told(found, delta, call.budget_tokens)
+        context = replace(told, policy=policy.digest)
+        self._note(principal, scope, call, context)
+        return context
+
+    async def _found(self, reader: Reader, scope: Scope, policy: Policy, call: ContextCall) -> _Found:
+        """Everything that could be told, section by section."""
+        standing = await _standing(reader, scope, policy)
+        window = await reader.window(scope, call.thread_id, WINDOW)
+        ranking = await self._ranked(reader, scope, policy, call)
+        recalled = await _recalled(reader, scope, policy, call, ranking, {turn.id for turn in window})
+        reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
+        reflection = await reader.memories(reflections, before=None, limit=1)
+        memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
+        related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
+        sections: dict[str, list[Item]] = {
+            "standing": [_item(memory, policy) for memory in standing],
+            "recalled": [_item(unit, policy, score) for unit, score in recalled],
+            "window": [_item(turn, policy) for turn in window],
+            "reflection": [_item(memory, policy) for memory in reflection],
+            "related": [item_of(memory, memory.category, strength, {}, via=via) for via, memory, strength in related],
+        }
+        told = _once(sections)
+        return _Found({**told, "related": told["related"][:MAX_RELATED]}, ranking.candidates)
+
+    async def _ranked(self, reader: Reader, scope: Scope, policy: Policy, call: ContextCall) -> Ranking:
+        """What fits the message, among the categories that are searched."""
+        searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
+        if call.message is None or not call.message.strip() or not searched:
+            return Ranking((), 0)
+        profile = policy.ranking(None)
+        query, asked = await asked_of(call.message, profile, self._embedder, scope.now)
+        narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
+        # more than asked for: what stands in the window, or is over a category's length, is left out
+        return await rank(reader, narrowed, query, By(profile, self._embedder.model, asked), POOL * call.k + WINDOW)
+
+    def _note(self, principal: Principal, scope: Scope, call: ContextCall, context: Context) -> None:
+        told = (item.unit.id for section in context.sections for item in section.items if isinstance(item.unit, Memory))
+        event = OperationalEvent(
+            node="context",
+            op="search",
+            status="ok",
+            ts=scope.now,
+            user_id=call.user_id,
+            thread_id=call.thread_id,
+        )
+        self._accesses.note(Access(principal.tenant, tuple(told), event))
+
+
+async def _standing(reader: Reader, scope: Scope, policy: Policy) -> list[Memory]:
+    """Memories of the categories that are always told: the pinned first, then the important, then the newest."""
+    always = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.ALL)
+    if not always:
+        return []
+    found = await reader.memories(replace(scope, categories=always, turns=False), before=None, limit=MOST_STANDING)
+    return sorted(found, key=lambda memory: (not memory.pinned, -memory.importance, -_time(memory.updated_at)))
+
+
+def _time(moment: datetime) -> float:
+    return moment.timestamp()
+
+
+async def _recalled(
+    reader: Reader, scope: Scope, policy: Policy, call: ContextCall, ranking: Ranking, heard: set[UUID]
+) -> list[tuple[Unit, float]]:
+    """The best units for the message: of each category at most its length, and nothing of what was just heard."""
+    wanted = [standing for standing in ranking.standings if standing.id not in heard]
+    units = await reader.units(scope, [standing.id for standing in wanted]) if wanted else {}
+    room = {name: policy.categories[name].rag_length for name in scope.categories}
+    chosen: list[tuple[Unit, float]] = []
+    for standing in wanted:
+        unit = units.get(standing.id)
+        if unit is None or (isinstance(unit, Memory) and unit.type is MemoryType.REFLECTION):
+            continue
+        category = unit.category if isinstance(unit, Memory) else policy.turns_category
+        left = room[category]
+        if left is not None:
+            if not left:
+                continue
+            room[category] = left - 1
+        chosen.append((unit, standing.score))
+        if len(chosen) == call.k:
+            break
+    return chosen
+
+
+def _item(unit: Unit, policy: Policy, score: float = 0.0) -> Item:
+    category = unit.category if isinstance(unit, Memory) else policy.turns_category
+    return item_of(unit, category, score, {})
+
+
+def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
+    """The sections without what an earlier one has, the same record or the same words."""
+    seen: set[object] = set()
+    kept: dict[str, list[Item]] = {}
+    for name, items in sections.items():
+        kept[name] = []
+        for item in items:
+            words = " ".join(item.text.casefold().split())
+            # the same words twice in a conversation were said twice
+            if item.unit.id in seen or (words in seen and not isinstance(item.unit, Turn)):
+                continue
+            seen |= {item.unit.id, words}
+            kept[name].append(item)
+    return kept
+
+
+def _line(item: Item) -> str:
+    return f"- {item.text} ({provenance(item)})"
+
+
+def _told(found: _Found, delta: Delta, budget: int) -> Context:
+    """As much of it as fits the budget, fence, headings and provenance included."""
+    delimiter = new_delimiter()
+    head = [] if delta.header is None else delta.header.split("\n")
+    fixed = estimate_tokens(fence([*head, ""], delimiter))
+    if fixed > budget:
+        head, fixed = [], estimate_tokens(fence([""], delimiter))
+    lines = {name: [_line(item) for item in items] for name, items in found.units.items()}
+    wanted = [
+        Wanted(name, [estimate_tokens(line) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window")
+        for name in HEADINGS
+    ]
+    longest = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1
+    given = shared(wanted, max(budget - fixed, 0), longest)
+    sections = [_section(name, found.units[name], given[name]) for name in HEADINGS if given[name].places]
+    written = [*head]
+    for section in sections:
+        written += [HEADINGS[section.name], *(_line(item) for item in section.items)]
+    prompt = fence(written, delimiter) if written else None
+    return Context(
+        sections,
+        prompt,
+        delta,
+        0 if prompt is None else estimate_tokens(prompt),
+        any(each.truncated for each in given.values()) or (delta.header is not None and not head),
+        found.candidates,
+        "",
+    )
+
+
+def _section(name: str, items: Sequence[Item], given: Given) -> Section:
+    """A section as it is told; a conversation from its beginning."""
+    chosen: Iterable[Item] = [items[place] for place in given.places]
+    told = list(reversed(list(chosen))) if name == "window" else list(chosen)
+    return Section(name, told, given.tokens, given.truncated)
