@@ -106,6 +106,7 @@ class Kept:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _alive: set[int] = field(default_factory=set)
     _units: Units | None = None
+    _changes: int = 0
 
     def right(self, look: Look, now: datetime) -> bool:
         """Whether it can be brought up to date at all: nothing was removed or has expired, and it is not worn out."""
@@ -128,20 +129,27 @@ class Kept:
             self.material.add(_EPOCH, rows, part.columns)
             self._alive.update(rows.tolist())
             self.expiry = min((moment for moment in (self.expiry, part.expiry) if moment), default=None)
-        self._units = None
+        self._changed()
 
     def take_out(self, ids: bytes) -> None:
         """Units that may not be in scope any more, by their packed ids."""
         for start in range(0, len(ids), 16):
             self._alive.discard(self.numbers.get(ids[start : start + 16], -1))
+        self._changed()
+
+    def _changed(self) -> None:
         self._units = None
+        self._changes += 1
 
     def measured(self, query: Query, named: bytes) -> Candidates:
         """Every unit in scope with its signals."""
-        if self._units is None:
+        units, changes = self._units, self._changes
+        if units is None:
             rows = np.fromiter(self._alive, dtype=np.int64, count=len(self._alive))
-            self._units = Units.of([part_of(self.material, self.material.places(rows))])
-        return Candidates(self._units.ids, measured(self._units, query, named))
+            units = Units.of([part_of(self.material, self.material.places(rows))])
+            if self._changes == changes:  # a thread whose reader was cancelled goes on without the lock
+                self._units = units
+        return Candidates(units.ids, measured(units, query, named))
 
 
 class ScopeMemory:
