@@ -47,7 +47,7 @@ def held(kept: Kept) -> set[UUID]:
 
 def test_what_is_put_in_and_taken_out() -> None:
     first, second = uuid4(), uuid4()
-    kept = Kept(Material(4), Look(1, 0, None))
+    kept = Kept(Material(4), Look(1, 2, 0, 0, None))
     kept.put([loaded(first, second)])
     assert held(kept) == {first, second}
     kept.take_out(first.bytes + uuid4().bytes)
@@ -59,7 +59,7 @@ def test_what_is_put_in_and_taken_out() -> None:
 def test_a_thread_that_was_left_behind_undoes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reader was cancelled and gave the lock back; what it worked out is of before the change."""
     first, later = uuid4(), uuid4()
-    kept = Kept(Material(4), Look(1, 0, None))
+    kept = Kept(Material(4), Look(1, 2, 0, 0, None))
     kept.put([loaded(first)])
 
     class Slow:

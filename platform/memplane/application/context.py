@@ -10,11 +10,11 @@ from memplane.application.gateway import clean_id
 from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
 from memplane.application.ranking import By, Ranking, rank
 from memplane.application.recall import asked_of
-from memplane.application.records import Access, OperationalEvent
+from memplane.application.records import Access, OperationalEvent, Query
 from memplane.application.threads import Delta, thread_delta
 from memplane.domain.budgeting import Given, Wanted, shared
 from memplane.domain.errors import LimitExceeded
-from memplane.domain.fencing import fence, new_delimiter
+from memplane.domain.fencing import escaped, fence, new_delimiter
 from memplane.domain.memory import Memory, MemoryType, Turn
 from memplane.domain.policy import ContextMode, Policy
 from memplane.domain.principal import KeyScope, Principal
@@ -142,46 +142,18 @@ class TellContext:
         scope = replace(
             read_scope(principal, policy, categories, self._clock(), Filters(user_id=user)), procedures=False
         ).as_of(None, None)
+        profile = policy.ranking(None)
+        query, asked = await asked_of(call.message, profile, self._embedder, scope.now)
+        by = By(profile, self._embedder.model, asked)
         await self._guard.check(principal.tenant)
         async with self._storage.reading(principal.reach) as reader:
             whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
             delta = await thread_delta(reader, whole, user, call.thread_id, call.since_rev)
-            found = await self._found(reader, scope, policy, call)
+            found = await _found(reader, scope, policy, call, (query, by))
         told = _told(found, delta, call.budget_tokens)
         context = replace(told, policy=policy.digest)
         self._note(principal, scope, call, context)
         return context
-
-    async def _found(self, reader: Reader, scope: Scope, policy: Policy, call: ContextCall) -> _Found:
-        """Everything that could be told, section by section."""
-        standing = await _standing(reader, scope, policy)
-        window = await reader.window(scope, call.thread_id, WINDOW)
-        ranking = await self._ranked(reader, scope, policy, call)
-        recalled = await _recalled(reader, scope, policy, call, ranking, {turn.id for turn in window})
-        reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
-        reflection = await reader.memories(reflections, before=None, limit=1)
-        memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
-        related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
-        sections: dict[str, list[Item]] = {
-            "standing": [_item(memory, policy) for memory in standing],
-            "recalled": [_item(unit, policy, score) for unit, score in recalled],
-            "window": [_item(turn, policy) for turn in window],
-            "reflection": [_item(memory, policy) for memory in reflection],
-            "related": [item_of(memory, memory.category, strength, {}, via=via) for via, memory, strength in related],
-        }
-        told = _once(sections)
-        return _Found({**told, "related": told["related"][:MAX_RELATED]}, ranking.candidates)
-
-    async def _ranked(self, reader: Reader, scope: Scope, policy: Policy, call: ContextCall) -> Ranking:
-        """What fits the message, among the categories that are searched."""
-        searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
-        if call.message is None or not call.message.strip() or not searched:
-            return Ranking((), 0)
-        profile = policy.ranking(None)
-        query, asked = await asked_of(call.message, profile, self._embedder, scope.now)
-        narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
-        # more than asked for: what stands in the window, or is over a category's length, is left out
-        return await rank(reader, narrowed, query, By(profile, self._embedder.model, asked), POOL * call.k + WINDOW)
 
     def _note(self, principal: Principal, scope: Scope, call: ContextCall, context: Context) -> None:
         told = (item.unit.id for section in context.sections for item in section.items if isinstance(item.unit, Memory))
@@ -196,13 +168,49 @@ class TellContext:
         self._accesses.note(Access(principal.tenant, tuple(told), event))
 
 
+async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
+    """Everything that could be told, section by section."""
+    standing = await _standing(reader, scope, policy)
+    window = await reader.window(scope, call.thread_id, WINDOW)
+    ranking = await _ranked(reader, scope, policy, call.k, asked)
+    recalled = await _recalled(reader, scope, policy, call, ranking, {turn.id for turn in window})
+    reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
+    reflection = await reader.memories(reflections, before=None, limit=1)
+    memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
+    related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
+    sections: dict[str, list[Item]] = {
+        "standing": [_item(memory, policy) for memory in standing],
+        "recalled": [_item(unit, policy, score) for unit, score in recalled],
+        "window": [_item(turn, policy) for turn in window],
+        "reflection": [_item(memory, policy) for memory in reflection],
+        "related": [item_of(memory, memory.category, strength, {}, via=via) for via, memory, strength in related],
+    }
+    told = _once(sections)
+    return _Found({**told, "related": told["related"][:MAX_RELATED]}, ranking.candidates)
+
+
+async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: tuple[Query, By]) -> Ranking:
+    """What fits the message, among the categories that are searched."""
+    query, by = asked
+    searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
+    if by.asked.wordless or not searched:
+        return Ranking((), 0)
+    narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
+    # more than asked for: what stands in the window, or is over a category's length, is left out
+    return await rank(reader, narrowed, query, by, POOL * k + WINDOW)
+
+
 async def _standing(reader: Reader, scope: Scope, policy: Policy) -> list[Memory]:
     """Memories of the categories that are always told: the pinned first, then the important, then the newest."""
     always = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.ALL)
     if not always:
         return []
-    found = await reader.memories(replace(scope, categories=always, turns=False), before=None, limit=MOST_STANDING)
-    return sorted(found, key=lambda memory: (not memory.pinned, -memory.importance, -_time(memory.updated_at)))
+    whole = replace(scope, categories=always, turns=False)
+    found: dict[UUID, Memory] = {}
+    for first in ({"pinned": True}, {"importance_min": 4}, {}):  # what is old and weighty is not behind what is new
+        narrowed = replace(whole, filters=replace(whole.filters, **first))
+        found |= {each.id: each for each in await reader.memories(narrowed, before=None, limit=MOST_STANDING)}
+    return sorted(found.values(), key=lambda memory: (not memory.pinned, -memory.importance, -_time(memory.updated_at)))
 
 
 def _time(moment: datetime) -> float:
@@ -267,7 +275,9 @@ def _told(found: _Found, delta: Delta, budget: int) -> Context:
         head, fixed = [], estimate_tokens(fence([""], delimiter))
     lines = {name: [_line(item) for item in items] for name, items in found.units.items()}
     wanted = [
-        Wanted(name, [estimate_tokens(line) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window")
+        Wanted(
+            name, [estimate_tokens(escaped(line)) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window"
+        )
         for name in HEADINGS
     ]
     longest = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1

@@ -88,7 +88,7 @@ def material_of(columns: Mapping[str, str], allowed: Predicate, *, since: bool) 
     return _MATERIAL.format(
         packed=_PACKED.format(similarity=_HAS_VECTOR, actor=_NO_ACTOR, **columns), table=columns["table"],
         separator="chr(31)", expiry=columns["expiry"], scope=allowed.sql,
-        since=" AND u.changed_in >= %(since)s" if since else "",
+        since=" AND u.changed_in >= %(since)s AND u.changed_in < %(next)s" if since else "",
     )  # fmt: skip
 
 

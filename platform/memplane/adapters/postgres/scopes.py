@@ -3,8 +3,9 @@
 Reading a scope's material costs as much as all of its rows; asking what changed since costs one look at an index.
 Every row of ``memories`` and ``turns`` says in which transaction it was last changed. What was read under a snapshot is
 right for all transactions below that snapshot's horizon (its ``xmin``), so the next question reads what was changed at
-or above it: some of that it has already, and putting it in place again does no harm. A question that reads by an older
-snapshot than what is remembered changes nothing of it: at worst it finds what its transaction cannot read.
+or above it: some of that it has already, and putting it in place again does no harm. Snapshots of one server follow one
+another (``xmin`` and ``xmax`` only grow, and between equal ones transactions only end), so it is known which of two is
+the older: a question that reads by an older one than what is remembered leaves it alone and scans.
 
 Rows that were removed are told by ``unit_removals``; what expires ends what is remembered. Scopes with further filters
 than a user are scanned for each question.
@@ -37,16 +38,20 @@ _EPOCH = 0  # removals empty the whole scope, not its material
 # Served by ix_memories_changed, ix_turns_changed and pk_unit_removals: a look at the end of each index.
 HORIZON = """
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
-       (SELECT max(u.changed_in) FROM memories u
-         WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s) AS memories,
-       (SELECT max(u.changed_in) FROM turns u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s) AS turns,
+       pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
+       (SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot())) AS running,
+       (SELECT max(u.changed_in) FROM memories u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s
+           AND u.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS memories,
+       (SELECT max(u.changed_in) FROM turns u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s
+           AND u.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS turns,
        (SELECT r.removed_in FROM unit_removals r
          WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s) AS removed"""
 
 # Served by the same indexes. Names what may have left the scope: it is taken out, and put back if it is still in scope.
 CHANGED = """
 SELECT string_agg(uuid_send(u.id), ''::bytea) AS ids FROM {table} u
- WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s AND u.changed_in >= %(since)s"""
+ WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s AND u.changed_in >= %(since)s
+   AND u.changed_in < %(next)s"""
 
 
 def horizon(scope: Scope) -> Statement:
@@ -54,9 +59,14 @@ def horizon(scope: Scope) -> Statement:
     return Statement(HORIZON, {"tenant": scope.tenant, "user_id": scope.filters.user_id})
 
 
-def changed(table: str, scope: Scope, since: int) -> Statement:
-    """The units of the scope's user that changed at or after a transaction, whatever scope they are in now."""
-    values: dict[str, object] = {"tenant": scope.tenant, "user_id": scope.filters.user_id, "since": since}
+def changed(table: str, scope: Scope, since: int, before: int) -> Statement:
+    """The units of the scope's user that changed in a range of transactions, whatever scope they are in now."""
+    values: dict[str, object] = {
+        "tenant": scope.tenant,
+        "user_id": scope.filters.user_id,
+        "since": since,
+        "next": before,
+    }
     return Statement(CHANGED.format(table=table), values)
 
 
@@ -66,18 +76,28 @@ class Look:
 
     Attributes:
         horizon: every change of a transaction below it is seen.
+        next: no change of it, or of a later transaction, is seen; rows that say so come from another cluster.
+        running: how many transactions between the two are not seen.
         changed: the last transaction that changed a unit, or none.
         removed: the last transaction that removed a unit, or none.
     """
 
     horizon: int
+    next: int
+    running: int
     changed: int
     removed: int | None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Look":
         """From the row of the statement."""
-        return cls(row["horizon"], max(row["memories"] or 0, row["turns"] or 0), row["removed"])
+        last = max(row["memories"] or 0, row["turns"] or 0)
+        return cls(row["horizon"], row["next"], row["running"], last, row["removed"])
+
+    @property
+    def age(self) -> tuple[int, int, int]:
+        """Greater for the later of two snapshots, equal for the same."""
+        return self.horizon, self.next, -self.running
 
 
 def key_of(scope: Scope, asked: Sequence[Predicate]) -> Key | None:
@@ -111,11 +131,12 @@ class Kept:
     def right(self, look: Look, now: datetime) -> bool:
         """Whether it can be brought up to date at all: nothing was removed or has expired, and it is not worn out."""
         worn = self.material.count > 2 * len(self._alive) + _SLACK
-        return look.removed == self.look.removed and not worn and (self.expiry is None or self.expiry > now)
+        fits = len(self._alive) <= MOST_UNITS
+        return look.removed == self.look.removed and fits and not worn and (self.expiry is None or self.expiry > now)
 
     def current(self, look: Look) -> bool:
         """Whether nothing changed since."""
-        return look.changed < self.look.horizon
+        return look.changed < self.look.horizon or look.age == self.look.age
 
     def put(self, found: Sequence[Loaded]) -> None:
         """Units that are in scope, in place of what was held of them."""
@@ -192,6 +213,10 @@ class ScopeMemory:
         """Remember a scope; the least used ones are forgotten beyond the budget."""
         self._kept[key] = kept
         self._kept.move_to_end(key)
+        self.settle()
+
+    def settle(self) -> None:
+        """Forget the least used scopes until the others fit the budget: a scope grows by what is written."""
         taken = sum(each.material.bytes for each in self._kept.values())
         while self._kept and taken > self._budget:
             _, oldest = self._kept.popitem(last=False)

@@ -105,11 +105,11 @@ def scan_statements(sources: Sequence[Asked], query: Query) -> list[Statement]:
     ]
 
 
-def material_statements(sources: Sequence[Asked], since: int | None = None) -> list[Statement]:
-    """The material of all units in scope, or of those that changed at or after a transaction."""
-    later = {} if since is None else {"since": since}
+def material_statements(sources: Sequence[Asked], within: tuple[int, int] | None = None) -> list[Statement]:
+    """The material of all units in scope, or of those that changed in a range of transactions."""
+    later = {} if within is None else {"since": within[0], "next": within[1]}
     return [
-        Statement(material_of(columns, allowed, since=since is not None), allowed.values | later)
+        Statement(material_of(columns, allowed, since=within is not None), allowed.values | later)
         for columns, allowed in sources
     ]
 
@@ -148,13 +148,16 @@ class PostgresReader(SqlReader):
             return await self._remembered(self._scopes, key, scope, query)
         (seen,), *mentions = await self.rows_of_all([horizon(scope), *named])
         look = Look.of(seen)
-        if not kept.right(look, scope.now):
-            self._scopes.forget(key)
-            return await self._remembered(self._scopes, key, scope, query)
-        if not kept.current(look):
-            await self._brought_up(kept, look, scope, sources)
         async with kept.lock:
-            return await offload(kept.material.count, kept.measured, query, _ids_of(mentions))
+            if kept.look.age <= look.age:
+                if not kept.right(look, scope.now):
+                    self._scopes.forget(key)
+                    return await self._remembered(self._scopes, key, scope, query)
+                if not kept.current(look):
+                    await self._brought_up(kept, look, scope, sources)
+                    self._scopes.settle()
+                return await offload(kept.material.count, kept.measured, query, _ids_of(mentions))
+        return await self._scanned(sources, query, named)  # others have looked later than this transaction does
 
     async def _scanned(self, sources: Sequence[Asked], query: Query, named: Sequence[Statement]) -> Candidates:
         """Without anything remembered: one pass over the scope, in which the database measures the similarity."""
@@ -183,19 +186,15 @@ class PostgresReader(SqlReader):
         return candidates
 
     async def _brought_up(self, kept: Kept, look: Look, scope: Scope, sources: Sequence[Asked]) -> None:
-        """What changed since the scope was looked at, in its place; unless somebody else has done so meanwhile."""
-        before = kept.look
-        gone = [changed(columns["table"], scope, before.horizon) for columns, _ in sources]
-        asked = [*gone, *material_statements(sources, before.horizon)]
-        found = await self.rows_of_all(asked)
+        """What changed since the scope was looked at, in its place; by who holds the lock."""
+        since = kept.look.horizon
+        gone = [changed(columns["table"], scope, since, look.next) for columns, _ in sources]
+        found = await self.rows_of_all([*gone, *material_statements(sources, (since, look.next))])
         left, material = found[: len(sources)], found[len(sources) :]
-        async with kept.lock:
-            if kept.look.horizon != before.horizon:
-                return  # a later look than this one
-            for rows in left:
-                kept.take_out(rows[0]["ids"] or b"")
-            kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
-            kept.look = Look(max(before.horizon, look.horizon), look.changed, look.removed)
+        for rows in left:
+            kept.take_out(rows[0]["ids"] or b"")
+        kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
+        kept.look = look
 
     async def _all(self, asked: Sequence[Statement], rows: AsyncRowFactory[T]) -> list[list[T]]:
         async with AsyncExitStack() as open_cursors:

@@ -8,6 +8,9 @@ from memplane.entrypoints.http.problems import problem
 
 STATUS, TITLE, CODE = 413, "Content Too Large", "body_too_large"
 
+LONGEST = 18
+"""Digits of a length that is still looked at: Python refuses to read a number of thousands."""
+
 
 class BodyLimit:
     """Refuses a body that says it is too large before reading it, and another one as soon as it is.
@@ -26,7 +29,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared) > self._limit:
+        if declared.isdecimal() and (len(declared) > LONGEST or int(declared) > self._limit):
             await problem(STATUS, TITLE, CODE, self._detail)(scope, receive, send)
             return
         received = 0
