@@ -73,7 +73,7 @@ def test_nothing_is_told_twice(stocked: Caller) -> None:
 def test_the_whole_prompt_is_within_the_budget(stocked: Caller, budget: int) -> None:
     for number in range(30):
         stocked.say(f"The release has step number {number}, which is a matter of some length.", auto_extract=False)
-        stocked.remember(f"The release needs tool number {number}.", "tasks")
+        stocked.remember(f"The release needs tool number {number} {'<<>>' * 6}.", "tasks")  # longer within a fence
     context = told(stocked, since_rev=0, budget_tokens=budget)
     usage = context["usage"]
     assert usage["truncated"]

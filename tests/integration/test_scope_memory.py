@@ -1,15 +1,23 @@
 """What PostgreSQL's reader remembers of scopes is what it would read again, whatever happened in between."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
 from memplane.adapters.postgres.scopes import Kept, ScopeMemory
 from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.application.ports import Reader
+from memplane.application.records import Query
+from memplane.bootstrap import now
+from memplane.domain.scope import Filters, read_scope
+from memplane.domain.text import terms
 from support.callers import USER, Caller, Tenant
 from support.serving import RunningServer
 
@@ -177,6 +185,46 @@ def test_a_transaction_that_is_open_is_seen_once_it_ends(
             assert str(row["id"]) in warm.found("hall", filters={"user_id": USER})
     assert str(row["id"]) not in warm.found("hall", filters={"user_id": USER})
     assert same(answers(warm, filters={"user_id": USER}), scanned(storage, warm))
+
+
+def test_an_older_look_finds_what_its_moment_had(
+    warm: Caller, storage: PostgresStorage, alone: ScopeMemory, tenant: Tenant
+) -> None:
+    """Others have written, and brought what is remembered up to date, since its transaction began."""
+    application = tenant.server.wired
+    query = Query(terms("hall river"), ("hall", "river"), None)
+
+    def change() -> str:
+        first = warm.found("hall", filters={"user_id": USER})[0]
+        assert warm.post(f"/v1/memories/{first}/retract", {}).status_code == 200
+        new = warm.remember("The hall of glass is by the river.")
+        assert new in warm.found("hall", filters={"user_id": USER})
+        return new
+
+    async def looked() -> tuple[set[UUID], str, set[UUID], set[UUID]]:
+        principal = await application.authenticate(warm.credential)
+        policy = application.policies.current
+        scope = replace(
+            read_scope(principal, policy, policy.readable("supervisor", ()), now(), Filters(user_id=USER)),
+            procedures=False,
+        ).as_of(None, None)
+
+        async def seen(reader: Reader) -> set[UUID]:
+            ids = (await reader.candidates(scope, query)).ids
+            return {ids[place] for place in range(len(ids))}
+
+        async with storage.reading(principal.reach) as old:
+            before = await seen(old)
+            new = await asyncio.to_thread(change)
+            still = await seen(old)
+        async with storage.reading(principal.reach) as later:
+            return before, new, still, await seen(later)
+
+    before, new, still, after = tenant.server.run(looked())
+    assert len(alone._kept) == 1  # what both looked at
+    assert still == before
+    assert UUID(new) in after
+    assert len(before - after) == 1
 
 
 def test_many_at_once(warm: Caller, storage: PostgresStorage) -> None:
