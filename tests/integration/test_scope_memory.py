@@ -261,7 +261,8 @@ def test_a_budget_is_kept(warm: Caller, storage: PostgresStorage, alone: ScopeMe
     storage._scopes = small = ScopeMemory(256, one * 5 // 2)
     for number in range(1, 5):
         asked_about(f"user-{number}")
-    assert len(small._kept) == 2
+    assert len(small._kept) < 4
+    assert sum(each.material.bytes for each in small._kept.values()) <= one * 5 // 2
     storage._scopes = none = ScopeMemory(256, 0)
     for _ in range(3):
         assert len(warm.found("hall", filters={"user_id": "user-1"})) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from memplane.adapters.postgres import scopes
 from memplane.adapters.postgres.packed import Loaded
-from memplane.adapters.postgres.scopes import Kept, Look
+from memplane.adapters.postgres.scopes import Kept, Look, ScopeMemory
 from memplane.adapters.sql.material import Columns, Material
 from memplane.adapters.sql.rows import TERM
 from memplane.adapters.sql.units import Units
@@ -73,3 +73,27 @@ def test_a_thread_that_was_left_behind_undoes_nothing(monkeypatch: pytest.Monkey
     monkeypatch.setattr(scopes, "Units", Slow)
     assert held(kept) == {first}
     assert held(kept) == {first, later}
+
+
+def test_the_least_used_leave_when_the_budget_is_spent() -> None:
+    look = Look(1, 2, 0, 0, None)
+    one = ScopeMemory(4, 0).made(look, [loaded(uuid4())]).material.bytes
+    memory = ScopeMemory(4, one * 5 // 2)
+    for name in "abc":
+        memory.keep((name,), memory.made(look, [loaded(uuid4())]))
+        assert memory.find(("a",)) is not None  # used all the time
+    assert (memory.find(("b",)), memory.find(("c",)) is None) == (None, False)
+    kept = memory.find(("c",))
+    assert kept is not None
+    kept.put([loaded(*(uuid4() for _ in range(9)))])  # what is written makes it larger
+    memory.settle()
+    assert memory.find(("a",)) is None
+    memory.keep(("large",), memory.made(look, [loaded(*(uuid4() for _ in range(99)))]))
+    assert memory.find(("large",)) is None
+
+
+def test_only_what_is_asked_for_again_is_worth_it() -> None:
+    memory = ScopeMemory(4, 1_000_000)
+    assert [memory.worth(("a",)), memory.worth(("b",)), memory.worth(("a",))] == [False, False, True]
+    nothing = ScopeMemory(4, 0)
+    assert not any(nothing.worth(("a",)) for _ in range(3))
