@@ -18,6 +18,7 @@ from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
+from memplane.application.asking import Asking
 from memplane.application.browse import Browse
 from memplane.application.checkpoints import Checkpoints
 from memplane.application.consents import Consents
@@ -93,8 +94,8 @@ class Application:
         self.correct = Correct(gateway)
         self.consents = Consents(self.storage, self.policies, gateway, now)
         self.ingest = IngestTurns(gateway)
-        self.recall = RecallMemories(self.storage, self.policies, self.embedder, guard, self._accesses, now)
-        self.context = TellContext(self.storage, self.policies, self.embedder, guard, self._accesses, now)
+        asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
+        self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.asking import Asking, category_of, work_on
 from memplane.application.gateway import clean_id
-from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
+from memplane.application.offload import offload
+from memplane.application.ports import Reader, Unit
 from memplane.application.ranking import By, Ranking, rank
-from memplane.application.recall import asked_of
-from memplane.application.records import Access, OperationalEvent, Query
+from memplane.application.records import Query
 from memplane.application.threads import Delta, thread_delta
 from memplane.domain.budgeting import Given, Wanted, shared
 from memplane.domain.errors import LimitExceeded
@@ -95,30 +95,18 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The units of each section, the most wanted first."""
+    """The units of each section, the most wanted first, with their scores; what relations link, and to what."""
 
-    units: Mapping[str, Sequence[Item]]
+    units: Mapping[str, Sequence[tuple[Unit, float]]]
+    via: Mapping[UUID, UUID]
     candidates: int
 
 
 class TellContext:
     """Answers `/v1/context`."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        policies: Policies,
-        embedder: Embedder,
-        guard: EmbeddingGuard,
-        accesses: Accesses,
-        clock: Clock,
-    ) -> None:
-        self._storage = storage
-        self._policies = policies
-        self._embedder = embedder
-        self._guard = guard
-        self._accesses = accesses
-        self._clock = clock
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
 
     async def __call__(self, principal: Principal, call: ContextCall) -> Context:
         """What the agent should know before it answers.
@@ -132,7 +120,7 @@ class TellContext:
             LimitExceeded, InvalidText: it cannot be answered as it is.
         """
         principal.require(KeyScope.READ)
-        policy = self._policies.current
+        policy, asking = self._asking.policies.current, self._asking
         agent = principal.speak_as(call.agent)
         if not 1 <= call.k <= MOST_K:
             raise LimitExceeded(f"k: {call.k}, it must be 1 to {MOST_K}", field="k")
@@ -140,32 +128,20 @@ class TellContext:
         call = replace(call, user_id=user, thread_id=clean_id(call.thread_id, "thread_id") or "")
         categories = policy.readable(agent, ())
         scope = replace(
-            read_scope(principal, policy, categories, self._clock(), Filters(user_id=user)), procedures=False
+            read_scope(principal, policy, categories, asking.clock(), Filters(user_id=user)), procedures=False
         ).as_of(None, None)
         profile = policy.ranking(None)
-        query, asked = await asked_of(call.message, profile, self._embedder, scope.now)
-        by = By(profile, self._embedder.model, asked)
-        await self._guard.check(principal.tenant)
-        async with self._storage.reading(principal.reach) as reader:
+        query, asked = await asking.asked_of(call.message, profile, scope.now)
+        by = By(profile, asking.embedder.model, asked)
+        await asking.guard.check(principal.tenant)
+        async with asking.storage.reading(principal.reach) as reader:
             whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
             delta = await thread_delta(reader, whole, user, call.thread_id, call.since_rev)
             found = await _found(reader, scope, policy, call, (query, by))
-        told = _told(found, delta, call.budget_tokens)
-        context = replace(told, policy=policy.digest)
-        self._note(principal, scope, call, context)
+        work = work_on([unit for units in found.units.values() for unit, _ in units])
+        context = await offload(work, _told, found, delta, call.budget_tokens, policy)
+        asking.note(principal, scope, call.thread_id, [item for part in context.sections for item in part.items])
         return context
-
-    def _note(self, principal: Principal, scope: Scope, call: ContextCall, context: Context) -> None:
-        told = (item.unit.id for section in context.sections for item in section.items if isinstance(item.unit, Memory))
-        event = OperationalEvent(
-            node="context",
-            op="search",
-            status="ok",
-            ts=scope.now,
-            user_id=call.user_id,
-            thread_id=call.thread_id,
-        )
-        self._accesses.note(Access(principal.tenant, tuple(told), event))
 
 
 async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
@@ -178,15 +154,14 @@ async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall
     reflection = await reader.memories(reflections, before=None, limit=1)
     memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
     related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
-    sections: dict[str, list[Item]] = {
-        "standing": [_item(memory, policy) for memory in standing],
-        "recalled": [_item(unit, policy, score) for unit, score in recalled],
-        "window": [_item(turn, policy) for turn in window],
-        "reflection": [_item(memory, policy) for memory in reflection],
-        "related": [item_of(memory, memory.category, strength, {}, via=via) for via, memory, strength in related],
+    sections: dict[str, Sequence[tuple[Unit, float]]] = {
+        "standing": [(memory, 0.0) for memory in standing],
+        "recalled": recalled,
+        "window": [(turn, 0.0) for turn in window],
+        "reflection": [(memory, 0.0) for memory in reflection],
+        "related": [(memory, strength) for _, memory, strength in related],
     }
-    told = _once(sections)
-    return _Found({**told, "related": told["related"][:MAX_RELATED]}, ranking.candidates)
+    return _Found(sections, {memory.id: via for via, memory, _ in reversed(related)}, ranking.candidates)
 
 
 async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: tuple[Query, By]) -> Ranking:
@@ -229,7 +204,7 @@ async def _recalled(
         unit = units.get(standing.id)
         if unit is None or (isinstance(unit, Memory) and unit.type is MemoryType.REFLECTION):
             continue
-        category = unit.category if isinstance(unit, Memory) else policy.turns_category
+        category = category_of(unit, policy)
         left = room[category]
         if left is not None:
             if not left:
@@ -239,11 +214,6 @@ async def _recalled(
         if len(chosen) == call.k:
             break
     return chosen
-
-
-def _item(unit: Unit, policy: Policy, score: float = 0.0) -> Item:
-    category = unit.category if isinstance(unit, Memory) else policy.turns_category
-    return item_of(unit, category, score, {})
 
 
 def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
@@ -262,18 +232,31 @@ def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
     return kept
 
 
+def _items(name: str, found: _Found, policy: Policy) -> list[Item]:
+    """The units of a section as lines."""
+    via = found.via if name == "related" else {}
+    return [
+        item_of(
+            unit, unit.category if isinstance(unit, Memory) else policy.turns_category, score, {}, via=via.get(unit.id)
+        )
+        for unit, score in found.units[name]
+    ]
+
+
 def _line(item: Item) -> str:
     return f"- {item.text} ({provenance(item)})"
 
 
-def _told(found: _Found, delta: Delta, budget: int) -> Context:
+def _told(found: _Found, delta: Delta, budget: int, policy: Policy) -> Context:
     """As much of it as fits the budget, fence, headings and provenance included."""
+    items = _once({name: _items(name, found, policy) for name in HEADINGS})
+    items["related"] = items["related"][:MAX_RELATED]
     delimiter = new_delimiter()
     head = [] if delta.header is None else delta.header.split("\n")
     fixed = estimate_tokens(fence([*head, ""], delimiter))
     if fixed > budget:
         head, fixed = [], estimate_tokens(fence([""], delimiter))
-    lines = {name: [_line(item) for item in items] for name, items in found.units.items()}
+    lines = {name: [_line(item) for item in part] for name, part in items.items()}
     wanted = [
         Wanted(
             name, [estimate_tokens(escaped(line)) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window"
@@ -282,7 +265,7 @@ def _told(found: _Found, delta: Delta, budget: int) -> Context:
     ]
     longest = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1
     given = shared(wanted, max(budget - fixed, 0), longest)
-    sections = [_section(name, found.units[name], given[name]) for name in HEADINGS if given[name].places]
+    sections = [_section(name, items[name], given[name]) for name in HEADINGS if given[name].places]
     written = [*head]
     for section in sections:
         written += [HEADINGS[section.name], *(_line(item) for item in section.items)]
@@ -294,7 +277,7 @@ def _told(found: _Found, delta: Delta, budget: int) -> Context:
         0 if prompt is None else estimate_tokens(prompt),
         any(each.truncated for each in given.values()) or (delta.header is not None and not head),
         found.candidates,
-        "",
+        policy.digest,
     )
 
 

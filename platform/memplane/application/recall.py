@@ -5,27 +5,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.asking import Asking, category_of, work_on
 from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
-from memplane.application.ports import Accesses, Clock, Embedder, Policies, Reader, Storage, Unit
+from memplane.application.ports import Reader, Unit
 from memplane.application.ranking import By, Ranking, Standing, newest, rank
-from memplane.application.records import Access, OperationalEvent, Query
+from memplane.application.records import Query
 from memplane.application.threads import Delta, thread_delta, thread_user
-from memplane.domain.asking import names_in, phrases_in, spans_in
 from memplane.domain.errors import LimitExceeded
-from memplane.domain.fusion import Asked, printed_weights
+from memplane.domain.fusion import printed_weights
 from memplane.domain.history import was_believed, words_before
 from memplane.domain.memory import Memory, MemoryText, MemoryType
-from memplane.domain.policy import ContextMode, Policy, RankingProfile
+from memplane.domain.policy import ContextMode, Policy
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
-from memplane.domain.text import first, normalise, terms, words
 
 MAX_TOP_K = 200
 MAX_RELATED = 2
-MAX_QUERY_TERMS = 64
 POOL_FACTOR = 2
 POOL_FLOOR = 30
 SPARE = 2
@@ -100,21 +97,8 @@ class Recalled:
 class RecallMemories:
     """Answers `memory.query`."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        policies: Policies,
-        embedder: Embedder,
-        guard: EmbeddingGuard,
-        accesses: Accesses,
-        clock: Clock,
-    ) -> None:
-        self._storage = storage
-        self._policies = policies
-        self._embedder = embedder
-        self._guard = guard
-        self._accesses = accesses
-        self._clock = clock
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
 
     async def __call__(self, principal: Principal, question: Question) -> Recalled:
         """Rank what the principal may read by the question, within ``top_k`` and the budget.
@@ -124,22 +108,24 @@ class RecallMemories:
             UnknownRanking, LimitExceeded, InvalidText: the question cannot be answered as it is.
         """
         principal.require(KeyScope.READ)
-        policy = self._policies.current
+        policy, asking = self._asking.policies.current, self._asking
         agent = principal.speak_as(question.agent)
         question = replace(
             question, filters=clean_filters(question.filters), thread_id=clean_id(question.thread_id, "thread_id")
         )
         scope = replace(
-            read_scope(principal, policy, policy.readable(agent, question.categories), self._clock(), question.filters),
+            read_scope(
+                principal, policy, policy.readable(agent, question.categories), asking.clock(), question.filters
+            ),
             procedures=_asks_for_procedures(question, policy),
         ).as_of(question.believed_at, question.true_at)
         profile = policy.ranking(question.ranking)
-        model = self._embedder.model
+        model = asking.embedder.model
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
-        query, asked = await asked_of(question.text, profile, self._embedder, scope.now)
-        await self._guard.check(principal.tenant)
-        async with self._storage.reading(principal.reach) as reader:
+        query, asked = await asking.asked_of(question.text, profile, scope.now)
+        await asking.guard.check(principal.tenant)
+        async with asking.storage.reading(principal.reach) as reader:
             limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
             if asked.wordless and not profile.by_use:
                 ranking = newest(await reader.newest(scope, limit))
@@ -153,9 +139,10 @@ class RecallMemories:
                 scope, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
             )
             delta = await self._delta(reader, whole, question)
-        self._note(principal, scope, rendered)
+        asking.note(principal, scope, scope.filters.thread_id, rendered.items)
         weights = printed_weights(profile, model, asked)
-        usage, prompt = await offload(_work(rendered.items), _usage, question, rendered, ranking.candidates, query)
+        work = work_on([item.unit for item in rendered.items])
+        usage, prompt = await offload(work, _usage, question, rendered, ranking.candidates, query)
         return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
 
     @staticmethod
@@ -175,41 +162,12 @@ class RecallMemories:
             units = await reader.units(scope, [standing.id for standing in part])
             there = [(units[standing.id], standing) for standing in part if standing.id in units]
             there = await _as_believed(reader, scope, there)
-            items = [_item(unit, standing, policy, question) for unit, standing in there]
-            rendered = await offload(_work(items), fit, items, question.top_k, question.budget_tokens)
+            items = (_item(unit, standing, policy, question) for unit, standing in there)
+            work = work_on([unit for unit, _ in there])
+            rendered = await offload(work, fit, items, question.top_k, question.budget_tokens)
             if len(rendered.items) == question.top_k or len(part) == len(best):
                 return rendered
         raise AssertionError  # the last part is all of them
-
-    def _note(self, principal: Principal, scope: Scope, rendered: Rendered) -> None:
-        best = rendered.items[0].parts.get("similarity") if rendered.items else None
-        event = OperationalEvent(
-            node="context",
-            op="search",
-            status="ok",
-            ts=scope.now,
-            user_id=scope.filters.user_id,
-            thread_id=scope.filters.thread_id,
-            sim=best if isinstance(best, float) else None,
-        )
-        returned = tuple(item.unit.id for item in rendered.items if isinstance(item.unit, Memory))
-        self._accesses.note(Access(principal.tenant, returned, event))
-
-
-async def asked_of(text: str | None, profile: RankingProfile, embedder: Embedder, now: datetime) -> tuple[Query, Asked]:
-    """A question as the database takes it, and what it says beside its words.
-
-    Raises:
-        InvalidText: it cannot be read.
-    """
-    if text is None or not text.strip():
-        return Query(terms(""), (), None), Asked(now, wordless=True)
-    clean = normalise(text, "query")
-    (vector,) = await embedder.embed([clean])
-    found = first(terms(clean), MAX_QUERY_TERMS)
-    names = names_in(clean) if profile.by_entity else ()
-    query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
-    return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
 
 async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> list[_Placed]:
@@ -228,11 +186,6 @@ async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> li
             words = words_before(changed.get(unit.id, ()), scope.categories)
             told.append((unit if words is None else replace(unit, text=MemoryText(words)), standing))
     return told
-
-
-def _work(items: Sequence[Item]) -> int:
-    """How much text is rendered, in short texts' characters: to look at one is a tenth of the work of reading it."""
-    return sum(len(item.text) for item in items) // 10
 
 
 def _asks_for_procedures(question: Question, policy: Policy) -> bool:
@@ -259,8 +212,7 @@ def _usage(question: Question, rendered: Rendered, candidates: int, query: Query
 
 
 def _item(unit: Unit, standing: Standing, policy: Policy, question: Question) -> Item:
-    category = unit.category if isinstance(unit, Memory) else policy.turns_category
-    return item_of(unit, category, standing.score, standing.parts, full=question.full)
+    return item_of(unit, category_of(unit, policy), standing.score, standing.parts, full=question.full)
 
 
 async def _with_related(reader: Reader, scope: Scope, question: Question, rendered: Rendered) -> Rendered:

@@ -7,8 +7,6 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.domain.memory import Memory, MemoryType, Turn
-
 Floats = NDArray[np.float64]
 _DAY = 86_400.0
 TURN_IMPORTANCE = 3
@@ -47,10 +45,6 @@ class Priors:
         """Days since it was last useful, or recorded."""
         return _days(now, self.hit)
 
-    def at(self, units: NDArray[np.intp]) -> "Priors":
-        """Those of some units."""
-        return Priors(*(getattr(self, name)[units] for name in Priors.__slots__))
-
 
 def joined(parts: Sequence[Priors]) -> Priors:
     """Those of several groups of units, one after the other."""
@@ -60,26 +54,3 @@ def joined(parts: Sequence[Priors]) -> Priors:
 def _days(now: datetime, then: Floats) -> Floats:
     passed: Floats = np.maximum(now.timestamp() - then, 0.0) / _DAY
     return passed
-
-
-def priors_of(units: list[Memory | Turn]) -> Priors:
-    """The columns of a few units that are at hand."""
-    memories = [unit if isinstance(unit, Memory) else None for unit in units]
-    return Priors(
-        happened=np.array([(unit.event_time or _written(unit)).timestamp() for unit in units], dtype=np.float64),
-        hit=np.array([_used(unit).timestamp() for unit in units], dtype=np.float64),
-        importance=np.array([m.importance if m else TURN_IMPORTANCE for m in memories], dtype=np.int64),
-        pinned=np.array([m is not None and m.pinned for m in memories], dtype=np.bool_),
-        insight=np.array([m is not None and m.type is MemoryType.INSIGHT for m in memories], dtype=np.bool_),
-        reinforcement=np.array([m.reinforcement if m else 0 for m in memories], dtype=np.int64),
-        mentions=np.array([m.mention_count if m else 1 for m in memories], dtype=np.int64),
-        hits=np.array([m.hits if m else 0 for m in memories], dtype=np.int64),
-    )
-
-
-def _written(unit: Memory | Turn) -> datetime:
-    return unit.updated_at if isinstance(unit, Memory) else unit.recorded_at
-
-
-def _used(unit: Memory | Turn) -> datetime:
-    return (unit.last_hit_at or unit.recorded_at) if isinstance(unit, Memory) else unit.recorded_at

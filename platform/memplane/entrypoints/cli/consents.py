@@ -1,19 +1,17 @@
 """`memplane consents`: proposals for sensitive fields of profiles, and decisions on them, over HTTP."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
 import typer
 from rich.console import RenderableType
 
-from memplane.client import MemplaneClientError
 from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
 from memplane.domain.consent import ProposalState
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import reviewing, session
+from memplane.entrypoints.cli.session import advised, reviewing, session
 
 app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
 _ADVICE: Mapping[str, str] = {
@@ -24,18 +22,7 @@ _ADVICE: Mapping[str, str] = {
 """What to do about what a server answered of a proposal, by code."""
 
 
-def _id_of(value: str | UUID) -> UUID:
-    """A proposal's id from the command line.
-
-    Raises:
-        typer.BadParameter: it is none.
-    """
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except ValueError:
-        raise typer.BadParameter(f"'{value}' is no id; `memplane consents list` shows ids") from None
-
-
+_id_of = id_of("`memplane consents list` shows")
 ProposalId = Annotated[UUID, typer.Argument(metavar="ID", help="The proposal's id.", parser=_id_of)]
 
 
@@ -54,7 +41,7 @@ def list_consents(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """List changes of sensitive fields, newest first: those that wait, and those that were decided on."""
-    with _advised(), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
         found = opened.client.consents(
             state=state, user_id=user, field=field, limit=limit, cursor=cursor, agent=opened.agent
         )
@@ -72,7 +59,7 @@ def approve(
     json: Json = False,
 ) -> None:
     """The person agrees: the value holds from now on."""
-    with _advised(), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
         done = opened.client.approve(proposal_id, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
@@ -89,7 +76,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
-    with _advised(), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
         done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
@@ -107,17 +94,6 @@ def profile(
     with session(url, key, agent, data) as opened:
         found = opened.client.user_context(user, agent=opened.agent)
     show(found, *_fields(found), as_json=json)
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Says of a proposal what to do about what went wrong."""
-    try:
-        yield
-    except MemplaneClientError as error:
-        if error.code in _ADVICE:
-            error.add_note(_ADVICE[error.code])
-        raise
 
 
 def _list(found: ConsentList) -> list[RenderableType]:

@@ -1,7 +1,6 @@
 """`memplane entities`, `entity`, `alias` and `merge`: whom and what memories mention, over HTTP."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -9,11 +8,10 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from memplane.client import MemplaneClientError
 from memplane.contracts.entities import EntityList, EntityRecord
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Data, Key, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Data, Key, Url, id_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import advised, session
 
 MAX_LIMIT = 200
 Kind = Literal["person", "organisation", "place", "project", "email", "url", "hashtag", "handle", "date", "name"]
@@ -25,18 +23,7 @@ _ADVICE: Mapping[str, str] = {
 """What to do about what a server answered of an entity, by code."""
 
 
-def entity_id_of(value: str | UUID) -> UUID:
-    """An entity's id from the command line.
-
-    Raises:
-        typer.BadParameter: it is none.
-    """
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except ValueError:
-        raise typer.BadParameter(f"'{value}' is no id; `memplane entities --user USER` shows ids") from None
-
-
+entity_id_of = id_of("`memplane entities --user USER` shows")
 EntityId = Annotated[UUID, typer.Argument(metavar="ID", help="The entity's id.", parser=entity_id_of)]
 
 
@@ -68,7 +55,7 @@ def entity(
     json: Json = False,
 ) -> None:
     """Show one entity: its kind, its names, and how many memories mention it."""
-    with _advised(), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), session(url, key, agent, data) as opened:
         found = opened.client.entity(entity_id, agent=opened.agent)
     show(found, *_entity(found), as_json=json)
 
@@ -84,7 +71,7 @@ def alias(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Give an entity another name: it is found by it, and memories that say the name are linked to it from now on."""
-    with _advised(), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), session(url, key, agent, data) as opened:
         found = opened.client.alias(entity_id, name, agent=opened.agent)
     show(found, *_entity(found), as_json=json)
 
@@ -105,7 +92,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
 
     There is no way back.
     """
-    with _advised(), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), session(url, key, agent, data) as opened:
         found = opened.client.merge(entity_id, into, agent=opened.agent)
     told = plain(f"merged: {entity_id} is gone; its memories and names are those of {found.id} now")
     show(found, told, *_entity(found), as_json=json)
@@ -117,17 +104,6 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "alias": alias,
     "merge": merge,
 }
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Says of an entity what to do about what went wrong."""
-    try:
-        yield
-    except MemplaneClientError as error:
-        if error.code in _ADVICE:
-            error.add_note(_ADVICE[error.code])
-        raise
 
 
 def _list(found: EntityList, limit: int) -> list[RenderableType]:

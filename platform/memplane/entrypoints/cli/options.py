@@ -1,6 +1,7 @@
 """Options that several commands have, and the settings that come of them."""
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,16 +18,19 @@ DEFAULT_AGENT = "supervisor"
 POSTGRES = ("postgresql://", "postgres://")
 
 
-def memory_id_of(value: str | UUID) -> UUID:
-    """An id from the command line.
+def id_of(where: str) -> Callable[[str | UUID], UUID]:
+    """What reads an id from the command line, and says of one that is none where ids are shown."""
 
-    Raises:
-        typer.BadParameter: it is none.
-    """
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except ValueError:
-        raise typer.BadParameter(f"'{value}' is no id; `memplane list` and `memplane query` show ids") from None
+    def read(value: str | UUID) -> UUID:
+        try:
+            return value if isinstance(value, UUID) else UUID(value)
+        except ValueError:
+            raise typer.BadParameter(f"'{value}' is no id; {where} ids") from None
+
+    return read
+
+
+memory_id_of = id_of("`memplane list` and `memplane query` show")
 
 
 def moment_of(value: str | datetime) -> datetime:

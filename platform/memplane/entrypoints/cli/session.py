@@ -1,12 +1,12 @@
 """A server and a key for the commands that go over HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from memplane.adapters.key_file import NAME, KeyFile
-from memplane.client import MemplaneSync
+from memplane.client import MemplaneClientError, MemplaneSync
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.options import DEFAULT_AGENT, settings_of
 
@@ -43,6 +43,17 @@ def reviewing(url: str, key: str | None, agent: str | None, data: Path | None) -
     credential = key or _keys_in(settings_of(data=data).data).admin
     with MemplaneSync(url, credential) as client:
         yield Session(client, agent if key else agent or DEFAULT_AGENT)
+
+
+@contextmanager
+def advised(advice: Mapping[str, str]) -> Iterator[None]:
+    """Says what to do about what a server answered, by the error's code."""
+    try:
+        yield
+    except MemplaneClientError as error:
+        if error.code in advice:
+            error.add_note(advice[error.code])
+        raise
 
 
 def _keys_in(folder: Path) -> KeyFile:

@@ -1,0 +1,71 @@
+"""What every read needs that a question ranks: its ports, how the question is understood, and how the read is noted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.ports import Accesses, Clock, Embedder, Policies, Storage, Unit
+from memplane.application.records import Access, OperationalEvent, Query
+from memplane.domain.asking import names_in, phrases_in, spans_in
+from memplane.domain.fusion import Asked
+from memplane.domain.memory import Memory
+from memplane.domain.policy import Policy, RankingProfile
+from memplane.domain.principal import Principal
+from memplane.domain.rendering import Item
+from memplane.domain.scope import Scope
+from memplane.domain.text import first, normalise, terms, words
+
+MAX_QUERY_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The ports of a read that a question ranks."""
+
+    storage: Storage
+    policies: Policies
+    embedder: Embedder
+    guard: EmbeddingGuard
+    accesses: Accesses
+    clock: Clock
+
+    async def asked_of(self, text: str | None, profile: RankingProfile, now: datetime) -> tuple[Query, Asked]:
+        """A question as the database takes it, and what it says beside its words; before a transaction opens.
+
+        Raises:
+            InvalidText: it cannot be read.
+        """
+        if text is None or not text.strip():
+            return Query(terms(""), (), None), Asked(now, wordless=True)
+        clean = normalise(text, "query")
+        (vector,) = await self.embedder.embed([clean])
+        found = first(terms(clean), MAX_QUERY_TERMS)
+        names = names_in(clean) if profile.by_entity else ()
+        query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
+        return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
+
+    def note(self, principal: Principal, scope: Scope, thread_id: str | None, items: Sequence[Item]) -> None:
+        """Count the memories that were returned as read, and tell the operator of the search."""
+        best = items[0].parts.get("similarity") if items else None
+        event = OperationalEvent(
+            node="context",
+            op="search",
+            status="ok",
+            ts=scope.now,
+            user_id=scope.filters.user_id,
+            thread_id=thread_id,
+            sim=best if isinstance(best, float) else None,
+        )
+        returned = tuple(item.unit.id for item in items if isinstance(item.unit, Memory))
+        self.accesses.note(Access(principal.tenant, returned, event))
+
+
+def work_on(units: Sequence[Unit]) -> int:
+    """How much text is rendered, in short texts' characters: to look at one is a tenth of the work of reading it."""
+    return sum(len(unit.text.content if isinstance(unit, Memory) else unit.text) for unit in units) // 10
+
+
+def category_of(unit: Unit, policy: Policy) -> str:
+    """A unit's category; for a turn the one that the policy gives to turns."""
+    return unit.category if isinstance(unit, Memory) else policy.turns_category
