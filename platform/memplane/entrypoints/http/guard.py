@@ -14,6 +14,7 @@ from memplane.bootstrap import Application
 from memplane.domain.errors import Invalid, LimitExceeded, RateLimited
 from memplane.domain.principal import Principal
 from memplane.entrypoints.http.dependencies import authenticated, credential_of
+from memplane.entrypoints.http.parameters import parameters_of, refuse_others
 
 MAX_DEPTH = 64
 _BRACKETS = b"[]{}"
@@ -27,11 +28,12 @@ class Guarded(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override] # the framework awaits it alone
         """The framework's handler, behind the guard."""
-        answer = super().get_route_handler()
+        answer, known = super().get_route_handler(), parameters_of(self.dependant)
 
         async def guarded(request: Request) -> Response:
             wired: Application = request.app.state.memplane
             caller = await _let_in(request, wired)
+            refuse_others(request.query_params, known)
             body = await _read(request, wired, caller)
             # only now: a client that sends slowly takes nobody's place
             async with wired.admission.turn(caller.tenant):
