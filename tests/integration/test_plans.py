@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,8 +19,10 @@ import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
-from pgvector.psycopg import register_vector, register_vector_async
+from pgvector.psycopg import register_vector_async
 
+from memplane.adapters.postgres.arrays import register_arrays
+from memplane.adapters.postgres.scopes import ScopeMemory
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader, SqlCheckpoints
@@ -28,7 +30,6 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
-from memplane.adapters.sql.tables import metadata
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Summary, Supervised, Thread, Wanted
 from memplane.application.records import (
     ChangedMemory,
@@ -60,36 +61,12 @@ from memplane.domain.memory import (
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Filters, Scope
 from memplane.domain.text import terms
-from support.busy import FILLING
-from support.cluster import Database, Databases
-from support.filling import insert
-from support.plans import OTHER, TENANT, Explainer, Sent, nodes, planned, told, unserved
+from support.cluster import Database
+from support.plans import TENANT, Explainer, Sent, nodes, planned, told, unserved
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OF, PLACE = frozenset({"user-3"}), Place(Thread("user-3", "thread-7"))
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
-
-
-@pytest.fixture(scope="module")
-def busy(databases: Databases) -> Iterator[Database]:
-    """A database with twenty users of twenty thousand memories and turns in each of two tenants."""
-    made = databases.create()
-    with psycopg.connect(made.admin_url, autocommit=True) as connection:
-        for tenant in (TENANT, OTHER):
-            for name, (rows, expressions) in FILLING.items():
-                given = {column: text.format(tenant=f"'{tenant}'", rows=rows) for column, text in expressions.items()}
-                given["tenant_id"] = f"'{tenant}'"
-                connection.execute(insert(metadata.tables[name], f"generate_series(0, {rows - 1}) n", **given))
-        connection.execute("VACUUM ANALYZE")
-    yield made
-    databases.drop(made)
-
-
-@pytest.fixture
-def explainer(busy: Database) -> Iterator[Explainer]:
-    with psycopg.connect(busy.url, autocommit=True) as connection:
-        register_vector(connection)
-        yield Explainer(connection)
 
 
 def check(explainer: Explainer, sent: Sent, *, beyond_tenant: bool = True) -> None:
@@ -134,11 +111,24 @@ FILTERED = scope(
 WHOLE_TENANT = scope()
 IDS = [nth(number) for number in range(3, 103, 20)]
 
+
+async def asked_again(reader: PostgresReader) -> None:
+    """A scope that is remembered at the second question, looked at for the third, and brought up to date."""
+    scopes = ScopeMemory(len(VECTOR), 2**30)
+    reader._scopes = scopes
+    for _ in range(3):
+        await reader.candidates(NAMED, QUESTION)
+    (kept,) = scopes._kept.values()
+    kept.look = replace(kept.look, horizon=kept.look.changed, running=kept.look.running + 1)
+    await reader.candidates(NAMED, QUESTION)
+
+
 READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "candidates of a user": lambda reader: reader.candidates(NAMED, QUESTION),
     "candidates without a vector": lambda reader: reader.candidates(NAMED, WITHOUT_VECTOR),
     "candidates of a key's users": lambda reader: reader.candidates(BOUND, QUESTION),
     "candidates, filtered": lambda reader: reader.candidates(FILTERED, QUESTION),
+    "candidates of a remembered scope": asked_again,
     "newest of a user": lambda reader: reader.newest(NAMED, 8),
     "newest of a key's users": lambda reader: reader.newest(BOUND, 8),
     "newest of a tenant": lambda reader: reader.newest(WHOLE_TENANT, 8),
@@ -147,7 +137,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "first page": lambda reader: reader.memories(NAMED, before=None, limit=50),
     "later page": lambda reader: reader.memories(NAMED, before=IDS[0], limit=50),
     "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
-    "edges": lambda reader: reader.edges(NAMED, IDS, 1_000),
+    "edges and units": lambda reader: reader.edges_and_units(NAMED, IDS, 1_000, IDS),
     "related": lambda reader: reader.related(NAMED, IDS, 20),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
@@ -203,6 +193,7 @@ def test_a_read_is_served_by_indexes(busy: Database, explainer: Explainer, read:
         )
         async with connection:
             await register_vector_async(connection)
+            register_arrays(connection)
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
             await READS[read](PostgresReader(connection, TENANT))
 

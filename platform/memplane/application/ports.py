@@ -123,8 +123,10 @@ class Reader(Protocol):
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
         ...
 
-    async def edges(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, UUID, float]]:
-        """The strongest relations of these memories of the scope: (that id, the other id, strength).
+    async def edges_and_units(
+        self, scope: Scope, ids: Sequence[UUID], limit: int, wanted: Sequence[UUID]
+    ) -> tuple[list[tuple[UUID, UUID, float]], Mapping[UUID, Unit]]:
+        """The strongest relations of memories of the scope, (that id, the other id, strength), and some units in scope.
 
         The other may be out of scope: who asks looks it up among what is in scope.
         """

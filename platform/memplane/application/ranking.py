@@ -1,14 +1,14 @@
 """The best units for a question, with what their scores are made of."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.application.ports import Reader
+from memplane.application.ports import Reader, Unit
 from memplane.application.records import Candidates, Query
 from memplane.domain.fusion import RELATION, Asked, Scored, score
 from memplane.domain.policy import RankingProfile
@@ -38,47 +38,74 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A unit's score, the parts that it was made of, and which of the question's words it matched."""
+    """A unit's score, and what tells the parts that it was made of, and which of the question's words it matched."""
 
     id: UUID
     score: float
-    parts: Mapping[str, object]
+    explained: Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best units, best first, and how many there were in scope."""
+    """The best units, best first, and how many there were in scope.
+
+    Attributes:
+        standings: of the best units.
+        candidates: how many units there were.
+        units: of those that are likely to be told, what was read on the way; ``None`` for one that has gone since.
+    """
 
     standings: Sequence[Standing]
     candidates: int
+    units: Mapping[UUID, Unit | None] = field(default_factory=dict)
 
 
 def newest(ids: Sequence[UUID]) -> Ranking:
     """Units that are listed by time: their score is 1/(1 + place)."""
-    standings = [Standing(each, 1.0 / (1 + place), {"newest": 1.0 / (1 + place)}) for place, each in enumerate(ids)]
+    standings = [_at(place, each) for place, each in enumerate(ids)]
     return Ranking(standings, len(standings))
 
 
-async def rank(reader: Reader, scope: Scope, query: Query, by: By, limit: int) -> Ranking:
-    """Score everything in scope; the best few then gain by their relations to others in scope."""
+def _at(place: int, unit: UUID) -> Standing:
+    score = 1.0 / (1 + place)
+    return Standing(unit, score, lambda: {"newest": score})
+
+
+async def rank(reader: Reader, scope: Scope, query: Query, by: By, limit: int, told: int = 0) -> Ranking:
+    """Score everything in scope; the best few then gain by their relations to others in scope.
+
+    Args:
+        reader: of the transaction.
+        scope: what may be read.
+        query: the question, as the database takes it.
+        by: what is ranked by.
+        limit: how many of the best are ranked.
+        told: how many of them are likely to be told: they are read in the exchange that looks for relations.
+    """
     candidates = await reader.candidates(scope, query)
     if len(candidates.ids) <= FEW:
         pool = _pool(candidates, query, by, limit)
     else:
         pool = await asyncio.to_thread(_pool, candidates, query, by, limit)
     weight = by.profile.relation
+    units: dict[UUID, Unit | None] = {}
     if weight and pool:
-        strongest = await _strongest(reader, scope, candidates, pool)
+        pool.sort(key=_order)
+        ids = [standing.id for standing in pool]
+        edges, found = await reader.edges_and_units(scope, ids, MOST_EDGES, ids[:told])
+        units = {each: found.get(each) for each in ids[:told]}
+        strongest = _strongest(edges, candidates)
         pool = [_related(standing, strongest.get(standing.id, 0.0), weight) for standing in pool]
-    pool.sort(key=lambda standing: (-standing.score, standing.id))
-    return Ranking(pool, len(candidates.ids))
+    pool.sort(key=_order)
+    return Ranking(pool, len(candidates.ids), units)
 
 
-async def _strongest(
-    reader: Reader, scope: Scope, candidates: Candidates, pool: Sequence[Standing]
-) -> Mapping[UUID, float]:
+def _order(standing: Standing) -> tuple[float, UUID]:
+    return -standing.score, standing.id
+
+
+def _strongest(edges: Sequence[tuple[UUID, UUID, float]], candidates: Candidates) -> Mapping[UUID, float]:
     """Of each of the best units, its strongest relation to another one in scope."""
-    edges = await reader.edges(scope, [standing.id for standing in pool], MOST_EDGES)
     there = candidates.ids.places(b"".join(other.bytes for _, other, _ in edges))
     found: dict[UUID, float] = {}
     for (of, _, strength), place in zip(edges, there.tolist(), strict=True):  # the strongest come first
@@ -93,12 +120,18 @@ def _pool(candidates: Candidates, query: Query, by: By, limit: int) -> list[Stan
     scored = score(signals, by.profile, by.model, by.asked)
     best = scored.best(limit, _reaching(scored, query, by.threshold))
     by_hash = [query.terms.stems[term] for term in sorted(query.terms.stems)]
-    standings = []
-    for place, holds in zip(best.tolist(), signals.matched(best), strict=True):
-        parts: dict[str, object] = {**scored.explained(place)}
-        parts["matched"] = [stem for stem, held in zip(by_hash, holds, strict=True) if held]
-        standings.append(Standing(candidates.ids[place], float(scored.score[place]), parts))
-    return standings
+
+    def explaining(place: int, holds: NDArray[np.bool_]) -> Callable[[], Mapping[str, object]]:
+        def explained() -> Mapping[str, object]:
+            matched = [stem for stem, held in zip(by_hash, holds.tolist(), strict=True) if held]
+            return {**scored.explained(place), "matched": matched}
+
+        return explained
+
+    return [
+        Standing(candidates.ids[place], score, explaining(place, holds))
+        for place, score, holds in zip(best.tolist(), scored.score[best].tolist(), signals.matched(best), strict=True)
+    ]
 
 
 def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[np.bool_] | None:
@@ -112,4 +145,5 @@ def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[
 
 
 def _related(standing: Standing, strength: float, weight: float) -> Standing:
-    return Standing(standing.id, standing.score + weight * strength, {**standing.parts, RELATION: strength})
+    told = standing.explained
+    return Standing(standing.id, standing.score + weight * strength, lambda: {**told(), RELATION: strength})

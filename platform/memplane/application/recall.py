@@ -130,7 +130,9 @@ class RecallMemories:
             if asked.wordless and not profile.by_use:
                 ranking = newest(await reader.newest(scope, limit))
             else:
-                ranking = await rank(reader, scope, query, By(profile, model, asked, question.threshold), limit)
+                ranking = await rank(
+                    reader, scope, query, By(profile, model, asked, question.threshold), limit, question.top_k + SPARE
+                )
             rendered = await self._rendered(reader, scope, question, ranking, policy)
             if question.related and scope.believed_at is None:  # what was related then is not known
                 rendered = await _with_related(reader, scope, question, rendered)
@@ -158,9 +160,12 @@ class RecallMemories:
         """The best units as items, as many as fit; the few that are likely to fit are read first."""
         best = list(ranking.standings)
         enough = question.top_k + SPARE
+        units = dict(ranking.units)
         for part in (best[:enough], best) if scope.believed_at is None else (best,):
-            units = await reader.units(scope, [standing.id for standing in part])
-            there = [(units[standing.id], standing) for standing in part if standing.id in units]
+            missing = [standing.id for standing in part if standing.id not in units]
+            found = await reader.units(scope, missing) if missing else {}
+            units |= {each: found.get(each) for each in missing}
+            there = [(unit, standing) for standing in part if (unit := units[standing.id]) is not None]
             there = await _as_believed(reader, scope, there)
             items = (_item(unit, standing, policy, question) for unit, standing in there)
             work = work_on([unit for unit, _ in there])
@@ -212,7 +217,7 @@ def _usage(question: Question, rendered: Rendered, candidates: int, query: Query
 
 
 def _item(unit: Unit, standing: Standing, policy: Policy, question: Question) -> Item:
-    return item_of(unit, category_of(unit, policy), standing.score, standing.parts, full=question.full)
+    return item_of(unit, category_of(unit, policy), standing.score, standing.explained(), full=question.full)
 
 
 async def _with_related(reader: Reader, scope: Scope, question: Question, rendered: Rendered) -> Rendered:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from memplane.domain.entities import key_of
+from memplane.domain.entities import MAX_KEY_CHARS, key_of
+from memplane.domain.entity_words import TITLES
 from memplane.domain.extraction_dates import DATE, resolved
 from memplane.domain.fusion import Span
 from memplane.domain.text import STOP_WORDS, Terms, terms, words
@@ -106,7 +107,15 @@ def names_in(question: str) -> tuple[str, ...]:
 
 
 def _names(said: list[str]) -> Iterator[str]:
-    for start in range(len(said)):
+    for start, first_word in enumerate(said):
+        if first_word in STOP_WORDS:
+            continue
         for end in range(start + 1, min(start + NAME_WORDS, len(said)) + 1):
-            if said[start] not in STOP_WORDS and said[end - 1] not in STOP_WORDS:
-                yield key_of(" ".join(said[start:end]))
+            if said[end - 1] not in STOP_WORDS:
+                yield _key(said[start:end])
+
+
+def _key(name: list[str]) -> str:
+    """The key of a name; most are their own key, and to look at their form takes longer than all the rest."""
+    written = " ".join(name)
+    return key_of(written) if name[0] in TITLES or "'" in name[-1] else written.casefold()[:MAX_KEY_CHARS]

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from memplane.adapters.postgres.packed import Loaded
+from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.material import Material
 from memplane.adapters.sql.scope import Predicate
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.adapters.sql.units import Units, measured, part_of
 from memplane.application.records import Candidates, Query
 from memplane.domain.scope import Filters, Scope
@@ -45,7 +46,7 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
        (SELECT max(u.changed_in) FROM turns u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s
            AND u.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS turns,
        (SELECT r.removed_in FROM unit_removals r
-         WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s) AS removed"""
+         WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s) AS removed{named}"""
 
 # Served by the same indexes. Names what may have left the scope: it is taken out, and put back if it is still in scope.
 CHANGED = """
@@ -54,9 +55,13 @@ SELECT string_agg(uuid_send(u.id), ''::bytea) AS ids FROM {table} u
    AND u.changed_in < %(next)s"""
 
 
-def horizon(scope: Scope) -> Statement:
-    """What the transaction sees of the changes of the scope's user."""
-    return Statement(HORIZON, {"tenant": scope.tenant, "user_id": scope.filters.user_id})
+def horizon(scope: Scope, names: Sequence[str]) -> Statement:
+    """What the transaction sees of the changes of the scope's user, and packed, who mentions what has such a name."""
+    values: dict[str, object] = {"tenant": scope.tenant, "user_id": scope.filters.user_id}
+    if not names:
+        return Statement(HORIZON.format(named=""), values)
+    asked = mentioning(scope, SYNTAX, names)
+    return Statement(HORIZON.format(named=f", ({asked.sql}) AS named"), asked.values | values)
 
 
 def changed(table: str, scope: Scope, since: int, before: int) -> Statement:

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import AsyncRowFactory, DictRow, dict_row, tuple_row
 from psycopg.sql import SQL
 
+from memplane.adapters.postgres.arrays import arrayed
 from memplane.adapters.postgres.packed import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
 from memplane.adapters.postgres.scopes import (
     MOST_UNITS,
@@ -24,6 +25,7 @@ from memplane.adapters.postgres.scopes import (
     horizon,
     key_of,
 )
+from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
@@ -34,55 +36,6 @@ from memplane.domain.scope import Scope
 
 T = TypeVar("T")
 
-
-class PostgresSyntax:
-    """How PostgreSQL writes the scope predicate; ``mark`` is how a driver marks a parameter's place."""
-
-    def __init__(self, mark: str) -> None:
-        self._mark = mark
-
-    def value(self, name: str) -> str:
-        """A bound value."""
-        return self._mark.format(name)
-
-    def any_of(self, column: str, name: str) -> str:
-        """The column's value is one of a bound list."""
-        return f"{column} = ANY({self.value(name)})"
-
-    def holds_all(self, column: str, name: str) -> str:
-        """The list column holds every item of a bound list."""
-        return f"{column} @> CAST({self.value(name)} AS text[])"
-
-    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
-        """Rows of a table by a bound list of ids."""
-        return f"{table} {alias}", self.any_of(f"{alias}.id", name)
-
-    def packed(self, column: str) -> str:
-        """All ids of a column as one value."""
-        return f"string_agg(uuid_send({column}), ''::bytea)"
-
-    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Values as psycopg takes them: as they are."""
-        return dict(values)
-
-    def json(self, name: str) -> str:
-        """A bound JSON document."""
-        return f"CAST({self.value(name)} AS jsonb)"
-
-    def members(self, column: str, member: str) -> str:
-        """The members of an object in a JSON column."""
-        return f"jsonb_each_text({column} -> '{member}') AS e (key, value)"
-
-    @property
-    def for_update(self) -> str:
-        """Locks the rows that are selected."""
-        return "FOR UPDATE"
-
-
-SYNTAX = PostgresSyntax("%({})s")
-"""For statements that go to psycopg."""
-TEXT_SYNTAX = PostgresSyntax(":{}")
-"""For conditions inside SQLAlchemy's text."""
 
 Asked = tuple[Mapping[str, str], Predicate]
 """A table of units, as packed columns, and the scope predicate for it."""
@@ -126,9 +79,8 @@ class PostgresReader(SqlReader):
 
     async def rows(self, statement: Statement) -> list[Row]:
         """The rows of a statement."""
-        async with self._connection.cursor(row_factory=dict_row, binary=True) as cursor:
-            await cursor.execute(SQL(statement.sql), statement.values)
-            return list(await cursor.fetchall())
+        (rows,) = await self.rows_of_all([statement])
+        return rows
 
     async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
         """The rows of several statements, sent together and then waited for."""
@@ -138,15 +90,14 @@ class PostgresReader(SqlReader):
         """All memories and turns in scope, with their signals for the query."""
         sources = sources_of(scope)
         key = key_of(scope, [allowed for _, allowed in sources])
-        named = _mentioning(scope, query)
         if self._scopes is None or key is None:
-            return await self._scanned(sources, query, named)
+            return await self._scanned(sources, scope, query)
         kept = self._scopes.find(key)
         if kept is None:
             if not self._scopes.worth(key):
-                return await self._scanned(sources, query, named)
+                return await self._scanned(sources, scope, query)
             return await self._remembered(self._scopes, key, scope, query)
-        (seen,), *mentions = await self.rows_of_all([horizon(scope), *named])
+        (seen,) = await self.rows(horizon(scope, query.names))
         look = Look.of(seen)
         async with kept.lock:
             if kept.look.age <= look.age:
@@ -156,11 +107,12 @@ class PostgresReader(SqlReader):
                 if not kept.current(look):
                     await self._brought_up(kept, look, scope, sources)
                     self._scopes.settle()
-                return await offload(kept.material.count, kept.measured, query, _ids_of(mentions))
-        return await self._scanned(sources, query, named)  # others have looked later than this transaction does
+                return await offload(kept.material.count, kept.measured, query, _named(seen))
+        return await self._scanned(sources, scope, query)  # others have looked later than this transaction does
 
-    async def _scanned(self, sources: Sequence[Asked], query: Query, named: Sequence[Statement]) -> Candidates:
+    async def _scanned(self, sources: Sequence[Asked], scope: Scope, query: Query) -> Candidates:
         """Without anything remembered: one pass over the scope, in which the database measures the similarity."""
+        named = [mentioning(scope, SYNTAX, query.names)] if query.names else []
         found = await self._all([*scan_statements(sources, query), *named], tuple_row)
         scans = found[: len(sources)]
         units = b"".join(rows[0][0] or b"" for rows in scans)
@@ -170,15 +122,13 @@ class PostgresReader(SqlReader):
 
     async def _remembered(self, scopes: ScopeMemory, key: Key, scope: Scope, query: Query) -> Candidates:
         """The whole scope's material, kept for the next question."""
-        sources, named = sources_of(scope), _mentioning(scope, query)
-        asked = [horizon(scope), *material_statements(sources), *named]
-        (seen,), *found = await self.rows_of_all(asked)
-        parts, mentions = found[: len(sources)], _ids_of(found[len(sources) :])
+        asked = [horizon(scope, query.names), *material_statements(sources_of(scope))]
+        (seen,), *parts = await self.rows_of_all(asked)
         size = sum(len(part[0]["units"] or b"") for part in parts) // UNIT_BYTES
 
         def made() -> tuple[Kept, Candidates]:
             kept = scopes.made(Look.of(seen), [loaded(part[0], scopes.dimensions) for part in parts])
-            return kept, kept.measured(query, mentions)
+            return kept, kept.measured(query, _named(seen))
 
         kept, candidates = await offload(size, made)
         if size <= MOST_UNITS:
@@ -201,13 +151,11 @@ class PostgresReader(SqlReader):
             cursors = []
             for statement in asked:
                 cursor = await open_cursors.enter_async_context(self._connection.cursor(row_factory=rows, binary=True))
-                cursors.append(await cursor.execute(SQL(statement.sql), statement.values))
+                cursors.append(await cursor.execute(SQL(statement.sql), arrayed(statement.values)))
             return [list(await cursor.fetchall()) for cursor in cursors]
 
 
-def _mentioning(scope: Scope, query: Query) -> list[Statement]:
-    return [mentioning(scope, SYNTAX, query.names)] if query.names else []
-
-
-def _ids_of(mentions: Sequence[Sequence[Row]]) -> bytes:
-    return b"".join(rows[0]["ids"] or b"" for rows in mentions)
+def _named(seen: Row) -> bytes:
+    """Packed ids of what mentions whom the question names."""
+    found: bytes | None = seen.get("named")
+    return found or b""

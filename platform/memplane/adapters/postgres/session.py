@@ -20,7 +20,8 @@ from psycopg.sql import SQL
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.search import SYNTAX, PostgresReader
+from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told

@@ -19,11 +19,13 @@ from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.scopes import ScopeMemory
-from memplane.adapters.postgres.search import TEXT_SYNTAX, PostgresReader
+from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
+from memplane.adapters.postgres.syntax import TEXT_SYNTAX
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
@@ -266,14 +268,20 @@ def _named(reach: Reach) -> dict[str, object]:
 
 
 def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoolEntry) -> None:
-    connection.run_async(register_vector_async)
+    connection.run_async(_taught)
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
-    await register_vector_async(connection)
+    await _taught(connection)
     # one look: all statements of a read see the same moment
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     await connection.set_read_only(True)
+
+
+async def _taught(connection: AsyncConnection[Any]) -> None:
+    """Vectors and lists as the statements bind them."""
+    await register_vector_async(connection)
+    register_arrays(connection)
 
 
 def _ended(connection: AsyncConnection[Any]) -> bool:

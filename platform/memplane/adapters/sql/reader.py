@@ -63,11 +63,7 @@ class SqlReader(ABC):
 
     async def units(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Unit]:
         """The memories and turns with these ids that are in scope."""
-        spoken = statements.turns_by_id(scope, self.syntax, ids)
-        known = statements.memories_by_id(scope, self.syntax, ids)
-        memories, *turns = await self.rows_of_all([known] if spoken is None else [known, spoken])
-        found: dict[UUID, Unit] = {row["id"]: memory_of(row) for row in memories}
-        return found | {row["id"]: turn_of(row) for part in turns for row in part}
+        return _units_of(await self.rows_of_all(statements.units_by_id(scope, self.syntax, ids)))
 
     async def memories(self, scope: Scope, *, before: UUID | None, limit: int) -> list[Memory]:
         """Memories in scope, newest first, those older than ``before``."""
@@ -84,10 +80,18 @@ class SqlReader(ABC):
         rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
-    async def edges(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, UUID, float]]:
-        """The strongest relations of these memories of the scope, to others that may be in it or not."""
-        rows = await self.rows(statements.edges(scope.tenant, self.syntax, ids, limit))
-        return [(row["via"], row["id"], row["strength"]) for row in rows]
+    async def edges_and_units(
+        self, scope: Scope, ids: Sequence[UUID], limit: int, wanted: Sequence[UUID]
+    ) -> tuple[list[tuple[UUID, UUID, float]], dict[UUID, Unit]]:
+        """The strongest relations of memories of the scope, to others that may be in it or not, and some units of it.
+
+        In one exchange: who looks for the one mostly wants the other next.
+        """
+        asked = [statements.edges(scope.tenant, self.syntax, ids, limit)]
+        if wanted:
+            asked += statements.units_by_id(scope, self.syntax, wanted)
+        rows, *units = await self.rows_of_all(asked)
+        return [(row["via"], row["id"], row["strength"]) for row in rows], _units_of(units)
 
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:
         """Entities that memories in scope mention, those that most mention first."""
@@ -160,3 +164,9 @@ class SqlReader(ABC):
     async def context(self, scope: Scope, limit: int) -> list[ContextField]:
         """The decided fields of the scope's user whose memories are in scope, by name, the newest value first."""
         return [context_field_of(row) for row in await self.rows(statements.context(scope, self.syntax, limit))]
+
+
+def _units_of(found: Sequence[Sequence[Row]]) -> dict[UUID, Unit]:
+    """From what :func:`statements.units_by_id` brings: memories, and then turns if they are in scope."""
+    units: dict[UUID, Unit] = {row["id"]: memory_of(row) for rows in found[:1] for row in rows}
+    return units | {row["id"]: turn_of(row) for rows in found[1:] for row in rows}

@@ -186,6 +186,13 @@ def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement 
     return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, listed=listed, ids=condition)
 
 
+def units_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> list[Statement]:
+    """Memories in scope by their ids, and turns where they are in scope."""
+    spoken = turns_by_id(scope, syntax, ids)
+    known = memories_by_id(scope, syntax, ids)
+    return [known] if spoken is None else [known, spoken]
+
+
 def window(scope: Scope, syntax: Syntax, thread_id: str, limit: int) -> Statement | None:
     """The last turns of a thread, the newest first, or ``None`` when no turn is in scope."""
     allowed = turns_in(replace(scope, filters=replace(scope.filters, thread_id=thread_id)), syntax)

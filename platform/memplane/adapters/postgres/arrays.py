@@ -1,0 +1,78 @@
+"""Lists of names and ids as PostgreSQL's arrays, written at once.
+
+A read binds a dozen lists, most of them the same in every request. The driver looks at each member of each list; these
+are written from what is known about them.
+
+Format: the binary one of ``array_send`` and ``array_recv``, PostgreSQL 18, src/backend/utils/adt/arrayfuncs.c.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from struct import pack
+from typing import Any
+from uuid import UUID
+
+from psycopg.abc import AdaptContext
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+_TEXT, _TEXT_ARRAY, _UUID, _UUID_ARRAY = 25, 1009, 2950, 2951
+"""Object ids of PostgreSQL's types (pg_type.dat)."""
+_ID_LENGTH = pack("!i", 16)
+
+
+class Names(tuple[str, ...]):
+    """Texts that are bound as one array."""
+
+    __slots__ = ()
+
+
+class Ids(tuple[UUID, ...]):
+    """Ids that are bound as one array."""
+
+    __slots__ = ()
+
+
+class _NamesDumper(Dumper):
+    format = Format.BINARY
+    oid = _TEXT_ARRAY
+
+    def dump(self, obj: Names) -> bytes:
+        return _texts(obj)
+
+
+class _IdsDumper(Dumper):
+    format = Format.BINARY
+    oid = _UUID_ARRAY
+
+    def dump(self, obj: Ids) -> bytes:
+        return _head(len(obj), _UUID) + b"".join(_ID_LENGTH + each.bytes for each in obj)
+
+
+def register_arrays(context: AdaptContext) -> None:
+    """Let a connection take :class:`Names` and :class:`Ids`."""
+    context.adapters.register_dumper(Names, _NamesDumper)
+    context.adapters.register_dumper(Ids, _IdsDumper)
+
+
+def arrayed(values: Mapping[str, object]) -> dict[str, object]:
+    """Values of a statement, in which lists of texts and of ids are ready to be written at once."""
+    return {name: _arrayed(value) if type(value) is list and value else value for name, value in values.items()}
+
+
+def _arrayed(value: list[Any]) -> object:
+    kinds = set(map(type, value))
+    if kinds == {UUID}:
+        return Ids(value)
+    return Names(map(str, value)) if all(issubclass(kind, str) for kind in kinds) else value
+
+
+def _head(size: int, member: int) -> bytes:
+    """One dimension from 1, without NULLs; an empty array has no dimension."""
+    return pack("!iiIii", 1, 0, member, size, 1) if size else pack("!iiI", 0, 0, member)
+
+
+@lru_cache(maxsize=1024)
+def _texts(names: Names) -> bytes:
+    plain = [name.encode() for name in names]
+    return _head(len(plain), _TEXT) + b"".join(pack("!i", len(each)) + each for each in plain)

@@ -1,0 +1,50 @@
+"""Lists that are bound to statements: PostgreSQL reads what was written, as the types that they are compared with."""
+
+from enum import StrEnum
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from memplane.adapters.postgres.arrays import Ids, Names, arrayed, register_arrays
+from support.cluster import Database
+
+TEXTS = ["", "plain", 'with "quotes", commas and {braces}', "NULL", "back\\slash", "Wien – 東京 🏛️", "x" * 10_000]
+IDS = [UUID(int=number) for number in (0, 1, 2**128 - 1)]
+
+
+class Kind(StrEnum):
+    FIRST = "first"
+    SECOND = "second"
+
+
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], [Kind.SECOND, Kind.FIRST]])
+def test_texts_arrive_as_they_are(database: Database, texts: list[str]) -> None:
+    with psycopg.connect(database.url) as connection:
+        register_arrays(connection)
+        sent = arrayed({"texts": texts})
+        assert isinstance(sent["texts"], Names)
+        ((kind, back),) = connection.execute("SELECT pg_typeof(%(texts)s)::text, %(texts)s", sent)
+        assert (kind, back) == ("text[]", [str(text) for text in texts])
+
+
+def test_ids_arrive_as_they_are(database: Database) -> None:
+    with psycopg.connect(database.url) as connection:
+        register_arrays(connection)
+        sent = arrayed({"ids": IDS})
+        assert isinstance(sent["ids"], Ids)
+        ((kind, back, found),) = connection.execute(
+            "SELECT pg_typeof(%(ids)s)::text, %(ids)s, ARRAY(SELECT x FROM unnest(%(ids)s) WITH ORDINALITY AS u (x, n)"
+            " WHERE x = ANY(%(ids)s) ORDER BY n)",
+            sent,
+        )
+        assert (kind, back, found) == ("uuid[]", IDS, IDS)
+
+
+def test_other_values_are_left_to_the_driver(database: Database) -> None:
+    values = {"none": [], "numbers": [1, 2], "mixed": ["a", None], "text": "a", "nothing": None}
+    assert arrayed(values) == values
+    assert not any(isinstance(value, Names | Ids) for value in arrayed(values).values())
+    with psycopg.connect(database.url) as connection:
+        register_arrays(connection)
+        assert connection.execute("SELECT %s, %s", (Names(), Ids())).fetchone() == ([], [])
