@@ -23,7 +23,7 @@ from pgvector.psycopg import register_vector_async
 
 from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.scopes import ScopeMemory
-from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader, SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
@@ -195,7 +195,7 @@ def test_a_read_is_served_by_indexes(busy: Database, explainer: Explainer, read:
             await register_vector_async(connection)
             register_arrays(connection)
             await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (TENANT,))
-            await READS[read](PostgresReader(connection, TENANT))
+            await READS[read](PostgresReader(by_cursors(connection), TENANT))
 
     asyncio.run(run())
     check(explainer, sent, beyond_tenant=read not in OF_A_TENANT)

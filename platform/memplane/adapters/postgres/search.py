@@ -5,15 +5,15 @@ predicate besides. Named parameters are psycopg's.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pgvector import HalfVector
 from psycopg import AsyncConnection
-from psycopg.rows import AsyncRowFactory, DictRow, dict_row, tuple_row
+from psycopg.rows import tuple_row
 from psycopg.sql import SQL
 
 from memplane.adapters.postgres.arrays import arrayed
+from memplane.adapters.postgres.exchange import Maker, as_dicts, as_tuples
 from memplane.adapters.postgres.packed import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
 from memplane.adapters.postgres.scopes import (
     MOST_UNITS,
@@ -67,14 +67,22 @@ def material_statements(sources: Sequence[Asked], within: tuple[int, int] | None
     ]
 
 
+class Ask(Protocol):
+    """How the rows of several statements are got."""
+
+    async def __call__(self, asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
+        """The rows of each, as they are made of their values."""
+        ...
+
+
 class PostgresReader(SqlReader):
-    """One read-only transaction of one tenant."""
+    """The reads of one tenant, within one transaction."""
 
     syntax = SYNTAX
 
-    def __init__(self, connection: AsyncConnection[DictRow], tenant: str, scopes: ScopeMemory | None = None) -> None:
+    def __init__(self, ask: Ask, tenant: str, scopes: ScopeMemory | None = None) -> None:
         super().__init__(tenant)
-        self._connection = connection
+        self._ask = ask
         self._scopes = scopes
 
     async def rows(self, statement: Statement) -> list[Row]:
@@ -84,7 +92,7 @@ class PostgresReader(SqlReader):
 
     async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
         """The rows of several statements, sent together and then waited for."""
-        return await self._all(asked, dict_row)
+        return await self._ask(asked, as_dicts)
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
@@ -113,7 +121,7 @@ class PostgresReader(SqlReader):
     async def _scanned(self, sources: Sequence[Asked], scope: Scope, query: Query) -> Candidates:
         """Without anything remembered: one pass over the scope, in which the database measures the similarity."""
         named = [mentioning(scope, SYNTAX, query.names)] if query.names else []
-        found = await self._all([*scan_statements(sources, query), *named], tuple_row)
+        found = await self._ask([*scan_statements(sources, query), *named], as_tuples)
         scans = found[: len(sources)]
         units = b"".join(rows[0][0] or b"" for rows in scans)
         terms = b"".join(rows[0][1] or b"" for rows in scans)
@@ -146,13 +154,20 @@ class PostgresReader(SqlReader):
         kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
         kept.look = look
 
-    async def _all(self, asked: Sequence[Statement], rows: AsyncRowFactory[T]) -> list[list[T]]:
-        async with AsyncExitStack() as open_cursors:
-            cursors = []
-            for statement in asked:
-                cursor = await open_cursors.enter_async_context(self._connection.cursor(row_factory=rows, binary=True))
-                cursors.append(await cursor.execute(SQL(statement.sql), arrayed(statement.values)))
-            return [list(await cursor.fetchall()) for cursor in cursors]
+
+def by_cursors(connection: AsyncConnection[Any]) -> Ask:
+    """How a transaction that the driver began is asked."""
+
+    async def ask(asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
+        found: list[list[T]] = []
+        for statement in asked:
+            async with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
+                await cursor.execute(SQL(statement.sql), arrayed(statement.values))
+                made = make([column.name for column in cursor.description or ()])
+                found.append([made(values) for values in await cursor.fetchall()])
+        return found
+
+    return ask
 
 
 def _named(seen: Row) -> bytes:

@@ -20,7 +20,7 @@ from psycopg.sql import SQL
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
@@ -182,7 +182,7 @@ class PostgresSession(Session):
     async def reader(self) -> PostgresReader:
         """The reads of a tenant, within this transaction: what it added is seen."""
         await self.flush()
-        return PostgresReader(await self.driver(), self.tenant)
+        return PostgresReader(by_cursors(await self.driver()), self.tenant)
 
     async def driver(self) -> AsyncConnection[Any]:
         """The driver's own connection."""

@@ -12,7 +12,7 @@ import psycopg
 import sqlalchemy as sa
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import dict_row
 from psycopg.sql import SQL
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.arrays import register_arrays
+from memplane.adapters.postgres.exchange import Exchange, ReadConnection
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.scopes import ScopeMemory
@@ -64,8 +65,9 @@ class PostgresStorage:
     ) -> None:
         self._scopes = scopes
         options = _SESSION.format(ms=statement_timeout_ms)
-        self._readers: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
+        self._readers: AsyncConnectionPool[ReadConnection] = AsyncConnectionPool(
             url,
+            connection_class=ReadConnection,
             min_size=2,
             max_size=pool_size,
             timeout=pool_wait,
@@ -125,12 +127,17 @@ class PostgresStorage:
             )
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
+    async def _connection(self) -> AsyncIterator[ReadConnection]:
+        async with self._lent() as connection, connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[ReadConnection]:
+        """A connection of the pool; what its database refuses is told as an error of ours."""
         try:
             connection = await self._taken()
             try:
-                async with connection:
-                    yield connection
+                yield connection
             finally:
                 await self._readers.putconn(connection)
         except PoolTimeout as error:
@@ -142,7 +149,7 @@ class PostgresStorage:
         except psycopg.Error as error:
             raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
 
-    async def _taken(self) -> AsyncConnection[DictRow]:
+    async def _taken(self) -> ReadConnection:
         """A connection of the pool that the server has not ended, as all are when it was started again.
 
         The pool's own check waits for seconds between one that was ended and the next.
@@ -157,10 +164,20 @@ class PostgresStorage:
     @asynccontextmanager
     async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
         """A read-only transaction of a tenant, or of some of its users."""
-        # one pipeline: BEGIN and the tenant travel with the first statement that is waited for
-        async with self._connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
-            yield PostgresReader(connection, reach.tenant, self._scopes)
+        async with self._lent() as connection:
+            # BEGIN and the tenant travel with the first statement that is waited for
+            exchange = Exchange(connection, Statement(f"SELECT {_NAMED}", _named(reach)))
+            whole = False
+            try:
+                try:
+                    yield PostgresReader(exchange.rows, reach.tenant, self._scopes)
+                finally:
+                    if not exchange.broken:
+                        await exchange.end()
+                        whole = True
+            finally:
+                if not whole:
+                    await connection.close()
 
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
@@ -271,11 +288,8 @@ def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoo
     connection.run_async(_taught)
 
 
-async def _configure(connection: AsyncConnection[DictRow]) -> None:
+async def _configure(connection: ReadConnection) -> None:
     await _taught(connection)
-    # one look: all statements of a read see the same moment
-    await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
-    await connection.set_read_only(True)
 
 
 async def _taught(connection: AsyncConnection[Any]) -> None:

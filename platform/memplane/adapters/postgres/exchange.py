@@ -1,0 +1,221 @@
+"""A read-only transaction whose statements travel together, each batch written at once and then waited for.
+
+The driver's own pipeline waits for the socket before each statement and makes a cursor for each; at half a dozen short
+statements a question that is most of what a question costs. This sends what a batch asks in one write, by the driver's
+bindings of libpq (https://www.postgresql.org/docs/18/libpq-pipeline-mode.html), and reads rows by its own adapters.
+"""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, errors
+from psycopg.abc import PQGen
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.generators import fetch_many
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.rows import DictRow
+from psycopg.waiting import READY_R, READY_W, WAIT_RW, Ready
+
+from memplane.adapters.postgres.arrays import arrayed
+from memplane.adapters.sql.statements import Statement
+from memplane.domain.errors import StorageError
+
+T = TypeVar("T")
+Maker = Callable[[Sequence[str]], Callable[[Sequence[Any]], T]]
+"""From the names of columns, what makes a row of their values."""
+_MOST_PREPARED = 256
+_NAMED = re.compile(r"%\((\w+)\)s")
+_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # one look: all statements see the same moment
+_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
+
+
+def as_dicts(names: Sequence[str]) -> Callable[[Sequence[Any]], dict[str, Any]]:
+    """Rows by column name."""
+    return lambda values: dict(zip(names, values, strict=True))
+
+
+def as_tuples(_names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Rows by place."""
+    return tuple
+
+
+class ReadConnection(AsyncConnection[DictRow]):
+    """A connection that remembers which statements the server has prepared for it."""
+
+    prepared: "Prepared | None" = None
+
+
+class Prepared:
+    """The statements that a connection has prepared, the least used ones first."""
+
+    def __init__(self, connection: ReadConnection) -> None:
+        self.transformer = Transformer(connection)
+        self._names: OrderedDict[tuple[bytes, tuple[int, ...]], bytes] = OrderedDict()
+        self._made = 0
+
+    def find(self, key: tuple[bytes, tuple[int, ...]]) -> bytes | None:
+        """The name of a statement."""
+        if key in self._names:
+            self._names.move_to_end(key)
+        return self._names.get(key)
+
+    def new(self, key: tuple[bytes, tuple[int, ...]]) -> tuple[bytes, bytes | None]:
+        """A name for a statement, and the name of one that makes room for it."""
+        self._made += 1
+        self._names[key] = b"read_%d" % self._made
+        gone = self._names.popitem(last=False)[1] if len(self._names) > _MOST_PREPARED else None
+        return self._names[key], gone
+
+
+class Exchange:
+    """One transaction on a connection that nobody else uses.
+
+    Whoever opened it ends it, or closes the connection if it is broken.
+
+    Args:
+        connection: outside any transaction, in autocommit.
+        beginning: what every later statement depends on; it sees no row of a tenant.
+
+    Attributes:
+        broken: whether something was refused or interrupted: the connection is of no use any more.
+    """
+
+    def __init__(self, connection: ReadConnection, beginning: Statement) -> None:
+        self._pgconn = connection.pgconn
+        if connection.prepared is None:
+            connection.prepared = Prepared(connection)
+        self._prepared = connection.prepared
+        self._beginning: Statement | None = beginning
+        self._commands: list[Callable[[], None]] = []
+        self.broken = False
+
+    async def rows(self, asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
+        """The rows of several statements, sent together and then waited for.
+
+        Raises:
+            psycopg.Error: the database refuses one of them; the transaction is over.
+        """
+        skipped = 0
+        if self._beginning is not None:
+            beginning, self._beginning = self._beginning, None
+            self._pgconn.enter_pipeline_mode()
+            self._commands.append(partial(self._pgconn.send_query_params, _BEGIN, None))
+            skipped = 1 + self._enqueue(beginning) + 1
+        places = []
+        for statement in asked:
+            skipped += self._enqueue(statement)
+            places.append(skipped)
+            skipped += 1
+        self._commands.append(self._pgconn.send_flush_request)
+        results = await self._sent(skipped)
+        return [self._loaded(results[place], make) for place in places]
+
+    async def end(self) -> None:
+        """End the transaction, if one began, and leave the connection as it was."""
+        if self._beginning is None:
+            self._commands += [partial(self._pgconn.send_query_params, b"COMMIT", None), self._pgconn.pipeline_sync]
+            await self._sent(2)
+            self._pgconn.exit_pipeline_mode()
+
+    def _enqueue(self, statement: Statement) -> int:
+        """Send a statement with the next batch; how many results come before its own."""
+        query, names = converted(statement.sql)
+        values = arrayed(statement.values)
+        transformer = self._prepared.transformer
+        given = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
+        types, formats = tuple(transformer.types or ()), transformer.formats
+        name, before = self._prepared.find((query, types)), 0
+        if name is None:
+            name, gone = self._prepared.new((query, types))
+            if gone is not None:
+                self._commands.append(partial(self._pgconn.send_query_params, b"DEALLOCATE " + gone, None))
+                before += 1
+            self._commands.append(partial(self._pgconn.send_prepare, name, query, types))
+            before += 1
+        self._commands.append(
+            partial(self._pgconn.send_query_prepared, name, given, formats, result_format=Format.BINARY)
+        )
+        return before
+
+    async def _sent(self, awaited: int) -> list[PGresult]:
+        commands, self._commands = self._commands, []
+        self.broken = True  # until all of it has come
+        results = await _waited(_talk(self._pgconn, commands, awaited), self._pgconn.socket)
+        for result in results:
+            if result.status in _FAILED:
+                raise errors.error_from_result(result, encoding="utf-8")
+        self.broken = False
+        return results
+
+    def _loaded(self, result: PGresult, make: Maker[T]) -> list[T]:
+        names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+        transformer = self._prepared.transformer
+        transformer.set_pgresult(result)
+        rows: list[T] = transformer.load_rows(0, result.ntuples, make(names))
+        return rows
+
+
+@lru_cache(maxsize=1024)
+def converted(sql: str) -> tuple[bytes, tuple[str, ...]]:
+    """A statement with numbered parameters, and the names of their values in order.
+
+    Raises:
+        ValueError: it has a per cent sign that is neither doubled nor a parameter's.
+    """
+    names: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
+
+    parts = [_NAMED.sub(numbered, part) for part in sql.split("%%")]
+    if any("%" in part for part in parts):
+        raise ValueError(f"a single per cent sign in a statement: {sql}")
+    return "%".join(parts).encode(), tuple(names)
+
+
+async def _waited(talk: PQGen[T], socket: int) -> T:
+    """What comes of a talk: the driver's way to wait makes a task and a timer each time."""
+    loop = asyncio.get_running_loop()
+    try:
+        wanted = next(talk)
+        while True:
+            ready: asyncio.Future[Ready] = loop.create_future()
+            loop.add_reader(socket, _settle, ready, READY_R)
+            if wanted & READY_W:
+                loop.add_writer(socket, _settle, ready, READY_W)
+            try:
+                able = await ready
+            finally:
+                loop.remove_reader(socket)
+                if wanted & READY_W:
+                    loop.remove_writer(socket)
+            wanted = talk.send(able)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def _settle(future: "asyncio.Future[Ready]", ready: Ready) -> None:
+    if not future.done():
+        future.set_result(ready)
+
+
+def _talk(pgconn: PGconn, commands: Sequence[Callable[[], None]], awaited: int) -> PQGen[list[PGresult]]:
+    """Send everything, and read so many results."""
+    for command in commands:
+        command()
+    while pgconn.flush():
+        if (yield WAIT_RW) & READY_R:
+            pgconn.consume_input()  # a server that nobody listens to stops listening
+    results: list[PGresult] = []
+    while len(results) < awaited:
+        found = yield from fetch_many(pgconn)
+        if not found:
+            raise StorageError("the database gave fewer answers than it was asked for")
+        results.append(found[-1])
+    return results
