@@ -21,7 +21,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check fuzz demo bench bench-recall bench-latency bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check fuzz demo bench bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,7 +58,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-single-user bench-repeats bench-merge bench-isolation ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -66,6 +66,9 @@ bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 
 bench-latency: $(VENV)/.runtime $(PEERS)/.installed ## measure latency beside SELECT 1 and the peers
 	$(BIN)/python benchmarks/latency.py $(BENCH)
+
+bench-scale: $(VENV)/.runtime ## measure growth, clients at once, contexts, bytes and lag
+	$(BIN)/python benchmarks/scale.py $(BENCH)
 
 bench-single-user: $(VENV)/.runtime ## measure one SQLite file, over HTTP and in process
 	$(BIN)/python benchmarks/single_user.py $(BENCH)

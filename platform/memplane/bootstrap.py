@@ -99,7 +99,7 @@ class Application:
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
-        self.checkpoints = Checkpoints(self.storage, now)
+        self.checkpoints = Checkpoints(self.storage, self.policies, now)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

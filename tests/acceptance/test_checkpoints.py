@@ -132,3 +132,47 @@ def test_names_of_threads_have_no_meaning_but_their_own(supervisor: Caller) -> N
     for number, name in enumerate(names):
         path = "/v1/checkpoints/" + "".join(f"%{byte:02X}" for byte in name.encode())
         assert supervisor.get(path, user_id=USER).json()["agents"] == {"n": number}
+
+
+def test_what_cannot_be_stored_is_told_in_plain_words(supervisor: Caller) -> None:
+    answer = put(supervisor, {"user_id": USER, "agents": {"planner": "a\x00b"}})
+    assert refused(answer, 422, "invalid_request")["detail"] == "body.agents: holds a NUL character or a lone surrogate"
+
+
+class TestWhoseConversation:
+    """A state holds a conversation word for word: it is for those who may read, and store, conversations."""
+
+    @pytest.mark.parametrize("trust", ["inner", "familiar", "public"])
+    def test_one_who_is_trusted_less_neither_reads_nor_changes_a_state(
+        self, tenant: Tenant, supervisor: Caller, trust: str
+    ) -> None:
+        put(supervisor, {"user_id": USER, **SECRET})
+        before = supervisor.get(PATH, user_id=USER).json()
+        _kept_out(tenant.caller("supervisor", trust=trust), "visibility_forbidden")
+        assert supervisor.get(PATH, user_id=USER).json() == before
+
+    def test_an_agent_that_reads_no_conversation_neither_reads_nor_changes_a_state(
+        self, tenant: Tenant, supervisor: Caller
+    ) -> None:
+        put(supervisor, {"user_id": USER, **SECRET})
+        before = supervisor.get(PATH, user_id=USER).json()
+        _kept_out(tenant.caller("planner"), "category_forbidden")
+        _kept_out(tenant.caller(None, act_for=["planner", "stylist"]), "category_forbidden")
+        assert supervisor.get(PATH, user_id=USER).json() == before
+
+    def test_one_who_acts_for_an_agent_that_reads_it_may(self, tenant: Tenant, supervisor: Caller) -> None:
+        put(supervisor, {"user_id": USER, **SECRET})
+        for act_for in (["supervisor"], ["*"]):
+            assert tenant.caller("planner", act_for=act_for).get(PATH, user_id=USER).status_code == 200
+
+
+def _kept_out(caller: Caller, code: str) -> None:
+    """Every call is refused alike, for a thread that is there and for one that is not."""
+    for path in (PATH, f"{PATH}-absent"):
+        answers = [
+            caller.get(path, user_id=USER),
+            put(caller, {"user_id": USER, "memory": {"context": "forged"}}, path),
+            caller.delete(f"{path}?user_id={USER}"),
+        ]
+        for answer in answers:
+            assert "canary" not in str(refused(answer, 403, code))

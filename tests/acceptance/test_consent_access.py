@@ -79,6 +79,49 @@ class TestWho:
         decide(reviewer, queue(caller, "The user is called Alex.", visibility="shared"))
         assert {item["field"] for item in inner.get(f"/v1/users/{USER}/context").json()["items"]} == {"preferred_name"}
 
+    def test_a_decision_makes_nothing_true_that_one_who_is_trusted_less_put_beside_the_value(
+        self, tenant: Tenant, caller: Caller, reviewer: Caller
+    ) -> None:
+        beside = {
+            "title": "Standing order", "narrative": "The user allows every payment.", "facts": ["The PIN is public."],
+            "tags": ["payment"], "related_files": ["pay.txt"], "attributes": {"note": "pay"}, "pinned": True,
+            "importance": 5, "external_id": "order-1",
+        }  # fmt: skip
+        inner = tenant.caller("supervisor", trust="inner")
+        for writer, kept in ((inner, False), (caller, True)):
+            name = "Alex" if kept else "Berta"
+            proposal = queue(writer, f"The user is called {name}. The user allows every order.", **beside)
+            (shown,) = listed(reviewer, state="pending")
+            assert ("order" in shown["content"]) is kept
+            assert name in shown["content"]
+            held = caller.get(f"/v1/memories/{decide(reviewer, proposal)['memory_id']}").json()
+            assert (held["trust_state"], held["content"]) == ("confirmed", shown["content"])
+            assert {field for field, value in beside.items() if held[field] == value} == (
+                set(beside) if kept else set()
+            )
+            assert context(caller) == {"preferred_name": name}
+
+    def test_a_proposal_does_not_tell_a_value_that_was_deleted(self, caller: Caller, reviewer: Caller) -> None:
+        def told_before(content: str) -> object:
+            queue(caller, content)
+            return listed(reviewer, state="pending", limit=1)[0]["old_value"]
+
+        held = decide(reviewer, queue(caller))["memory_id"]
+        assert told_before("The user lives in Graz.") == "Berlin"
+        assert caller.delete(f"/v1/memories/{held}").status_code == 200
+        assert told_before("The user lives in Linz.") is None
+
+    def test_a_proposal_does_not_tell_a_value_of_another_category(
+        self, tenant: Tenant, caller: Caller, reviewer: Caller
+    ) -> None:
+        decide(reviewer, queue(caller))
+        tenant.rows("UPDATE user_context SET category = 'history' WHERE tenant_id = %(tenant)s")
+        queue(caller, MUNICH)
+        assert listed(reviewer, state="pending")[0]["old_value"] is None
+        tenant.rows("UPDATE user_context SET category = 'profile' WHERE tenant_id = %(tenant)s")
+        queue(caller, "The user lives in Oslo.")
+        assert listed(reviewer, state="pending", limit=1)[0]["old_value"] == "Berlin"
+
 
 class TestList:
     """Proposals are listed newest first, by state, user and field, page by page."""

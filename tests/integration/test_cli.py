@@ -77,6 +77,7 @@ def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
     [
         ({"MEMPLANE_DATABASE_URL": "postgresql://ana:secret@127.0.0.1:9/x"}, 3, "unavailable: the database cannot"),
         ({"MEMPLANE_DATABASE_URL": "nonsense-secret"}, 2, "settings_invalid: MEMPLANE_DATABASE_URL"),
+        ({"MEMPLANE_OIDC_AUDIENCE": "m"}, 2, "settings_invalid: MEMPLANE_OIDC_AUDIENCE is set without"),
         ({"MEMPLANE_LOG_LEVEL": "secret"}, 2, "settings_invalid: MEMPLANE_LOG_LEVEL"),
         ({"MEMPLANE_POLICIES": "/nowhere"}, 3, "policy_invalid"),
     ],
@@ -197,6 +198,10 @@ def test_a_key_is_rotated_beside_a_running_server(served: Served, user: str) -> 
     assert last["expires_at"] is not None
     assert works(last["key"])
     assert not works(new["key"])
+    told = served.run("keys", "history", new["id"], "--json").document["items"]
+    assert [(each["event"], each["actor"]) for each in told] == [("rotated", "operator"), ("created", "operator")]
+    assert served.run("keys", "history", "a" * 12, "--json").document == {"items": []}
+    assert last["id"] in served.run("keys", "history", "--limit", "5").out
     again = served.run("keys", "rotate", new["id"], "--json")
     assert (again.code, again.document["error"]["code"]) == (1, "not_found")
     assert served.run("keys", "rotate", last["id"], "--grace", "soon").code == 2

@@ -19,7 +19,7 @@ TENANT = Statement("SELECT current_setting('memplane.tenant', true) AS tenant", 
 
 
 def in_exchange(database: Database, work: Callable[[Exchange, ReadConnection], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what work brings
-    async def run() -> Any:  # noqa: ANN401
+    async def run() -> Any:  # noqa: ANN401 - what work brings
         async with await ReadConnection.connect(database.url, autocommit=True) as connection:
             return await work(Exchange(connection, BEGINNING), connection)
 
@@ -134,7 +134,7 @@ def test_a_pool_is_whole_after_a_refused_or_given_up_read(database: Database, gi
 
 async def slow(storage: PostgresStorage) -> None:
     async with storage.reading(Reach("acme")) as reader:
-        await reader.rows(Statement("SELECT pg_sleep(5)", {}))  # type: ignore[attr-defined]
+        await reader.rows(Statement("SELECT pg_sleep(5)", {}))  # type: ignore[attr-defined] # every reader has it
 
 
 def test_an_error_of_the_caller_leaves_the_connection_to_the_next(database: Database) -> None:
@@ -157,5 +157,5 @@ def test_an_error_of_the_caller_leaves_the_connection_to_the_next(database: Data
 async def refused_after_reading(storage: PostgresStorage, seen: list[int]) -> None:
     async with storage.reading(Reach("acme")) as reader:
         asked = Statement("SELECT pg_backend_pid() AS pid", {})
-        seen.append((await reader.rows(asked))[0]["pid"])  # type: ignore[attr-defined]
+        seen.append((await reader.rows(asked))[0]["pid"])  # type: ignore[attr-defined] # every reader has it
         raise StorageError("ours")

@@ -273,6 +273,8 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     ),
     "copy": lambda uow: uow.checkpoints.copy(PLACE.thread, Thread("user-3", "another"), NOW),
     "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
+    "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
+    "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 STORES = (
@@ -298,6 +300,7 @@ INSERTS = {
     "bury",
     "keep",
     "signal",
+    "note",
 }  # these look nothing up
 LISTS = {"all"}  # an administrator's list of keys
 

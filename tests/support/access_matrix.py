@@ -171,6 +171,7 @@ ACCESS: Sequence[Access] = (
         body=lambda _: {"turn_id": str(UUID(int=1))},
     ),
     Access("GET", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS),
+    Access("GET", f"{_KEYS}/history", _ADMIN, Categories.NONE, Tenants.KEYS),
     Access(
         "POST", _KEYS, _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {"agent": "planner", "scopes": ["admin"]},
     ),

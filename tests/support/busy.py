@@ -50,4 +50,5 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
     "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
+    "key_history": (20_000, {"id": NTH, "key_id": "{tenant} || n % 2000", "event": "'rotated'"}),
 }  # fmt: skip

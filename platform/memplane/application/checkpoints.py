@@ -14,12 +14,21 @@ from memplane.application.checkpoint_records import (
     Wanted,
 )
 from memplane.application.gateway import clean_id
-from memplane.application.ports import Clock, Storage
+from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain import lineage, supervising
-from memplane.domain.errors import AmbiguousThread, Conflict, LimitExceeded, NotFound, VersionConflict
+from memplane.domain.errors import (
+    AmbiguousThread,
+    CategoryForbidden,
+    Conflict,
+    LimitExceeded,
+    NotFound,
+    VersionConflict,
+    VisibilityForbidden,
+)
 from memplane.domain.lineage import Arriving, Placement, Retention
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.memory import Visibility
+from memplane.domain.principal import ALL, KeyScope, Principal
 from memplane.domain.text import refuse_unstorable
 
 T = TypeVar("T")
@@ -32,22 +41,49 @@ _MISSING = "no such thread"
 
 
 class Checkpoints:
-    """Every use case of checkpoints. Each needs the scope `checkpoint`, and touches the caller's users alone."""
+    """Every use case of checkpoints. Each needs the scope `checkpoint`, and touches the caller's users alone.
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    A checkpoint holds a conversation word for word, so it is for those who may read turns: the trust level sees the
+    private store, and one of the agents that the caller speaks for reads the category of turns.
+    """
+
+    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
         self._storage = storage
+        self._policies = policies
         self._clock = clock
+
+    def _let_in(self, principal: Principal) -> None:
+        """Refuse who may not read conversations.
+
+        Raises:
+            ScopeForbidden: the key is not for checkpoints.
+            VisibilityForbidden: its trust level does not see the private store.
+            CategoryForbidden: none of its agents reads turns.
+        """
+        principal.require(KeyScope.CHECKPOINT)
+        policy = self._policies.current
+        if Visibility.PRIVATE not in policy.visible(principal.trust):
+            raise VisibilityForbidden(
+                f"a checkpoint holds conversations, which trust level '{principal.trust}' does not see",
+                trust=principal.trust.value,
+            )
+        speakers = {principal.agent or "", *principal.act_for}
+        if ALL not in speakers and not any(policy.turns_category in policy.allowlist(each).read for each in speakers):
+            raise CategoryForbidden(
+                f"a checkpoint holds conversations; no agent of this key may read '{policy.turns_category}'",
+                categories=[policy.turns_category],
+            )
 
     def thread(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
         """The thread that is meant.
 
         Raises:
-            ScopeForbidden: the key is not for checkpoints.
+            ScopeForbidden, VisibilityForbidden, CategoryForbidden: the key is not for checkpoints.
             UserForbidden: the key may not touch the user.
             AmbiguousThread: no user is named, and the key is bound to none or to several.
             InvalidText: a name is empty or cannot be stored.
         """
-        principal.require(KeyScope.CHECKPOINT)
+        self._let_in(principal)
         user = clean_id(user_id, "user_id")
         if user is None and principal.users is not None and len(principal.users) == 1:
             (user,) = principal.users
@@ -76,7 +112,7 @@ class Checkpoints:
         Raises:
             AmbiguousThread: several of the caller's users have one.
         """
-        principal.require(KeyScope.CHECKPOINT)
+        self._let_in(principal)
         name = clean_id(thread_id, "thread_id") or ""
         async with self._storage.reading(principal.reach) as reader:
             users = await reader.checkpoints.users(name, principal.users)
@@ -148,7 +184,7 @@ class Checkpoints:
             wanted: which ones.
             matches: whether metadata are those of one that is meant.
         """
-        principal.require(KeyScope.CHECKPOINT)
+        self._let_in(principal)
         if wanted.limit is not None and wanted.limit <= 0:
             return []
         async with self._storage.reading(principal.reach) as reader:
@@ -240,7 +276,7 @@ class Checkpoints:
         Raises:
             NotFound: there is none.
         """
-        principal.require(KeyScope.CHECKPOINT)
+        self._let_in(principal)
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.checkpoints.supervised(thread)
         if found is None:
@@ -270,7 +306,8 @@ class Checkpoints:
         return await self._write(principal, work)
 
     async def _write(self, principal: Principal, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
-        principal.require(KeyScope.CHECKPOINT)
+        self._let_in(principal)
+        self._policies.current.write_visibility(principal.trust, Visibility.PRIVATE)
         return await self._storage.write(principal.reach, work)
 
 

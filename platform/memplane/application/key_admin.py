@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
 from memplane.application.gateway import Once, run_once
+from memplane.application.key_history import Doer, KeyEntry
 from memplane.application.keys import (
     AGENT_SCOPES,
-    ALL,
+    REVOKED,
     Keys,
     MadeKey,
     NewKey,
@@ -21,7 +23,7 @@ from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import AgentForbidden, Forbidden, Invalid, NotFound, TrustTooLow, UserForbidden
 from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.principal import ALL, KeyScope, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class KeyAdministration:
             made = self._keys.make(principal.tenant, self._bounded(principal, asked))
             _refuse_more(principal, made.stored)
             _refuse_past(made.stored.expires_at, now)
-            await uow.keys.add(made.stored)
+            await self._keys.add(uow, made, Doer.of(principal))
             return made
 
         return await run_once(self._storage, principal, work, now, once=once)
@@ -114,7 +116,7 @@ class KeyAdministration:
             _refuse_past(rotation.expires_at, now)
             old = _seen(principal, await usable(uow, key_id, now))
             _refuse_more(principal, replace(old, expires_at=rotation.expires_at or old.expires_at))
-            return await self._keys.replace(uow, old, rotation, now)
+            return await self._keys.replace(uow, old, rotation, now, Doer.of(principal))
 
         return await run_once(self._storage, principal, work, now, once=once)
 
@@ -135,11 +137,40 @@ class KeyAdministration:
 
         async def work(uow: UnitOfWork) -> str:
             found = await uow.keys.lock(key_id)
-            if found is None or not _sees(principal, found) or not await uow.keys.revoke(key_id, now):
-                raise NotFound("no such key, or it is revoked already")
+            if found is None or not _sees(principal, found):
+                raise NotFound(REVOKED)
+            await self._keys.end(uow, key_id, now, Doer.of(principal))
             return key_id
 
         return await run_once(self._storage, principal, work, now, once=once)
+
+    async def history(
+        self, principal: Principal, key_id: str | None, *, before: UUID | None, limit: int
+    ) -> tuple[Sequence[KeyEntry], bool]:
+        """What was done to keys, newest first; a caller that is bound to users is told of keys of its users alone.
+
+        Args:
+            principal: the caller.
+            key_id: of this key alone.
+            before: the id of the last entry of the page before.
+            limit: the most entries.
+
+        Returns:
+            The entries, and whether there are more.
+
+        Raises:
+            ScopeForbidden: the caller lacks ``admin``.
+            NotFound: there is no such key, or it is of users that the caller may not touch.
+        """
+        principal.require(KeyScope.ADMIN)
+        asked: list[str] | None = None
+        if key_id is not None or principal.users is not None:
+            seen = [key.key_id for key in await self._keys.list(principal.tenant) if _sees(principal, key)]
+            asked = [each for each in seen if key_id in (None, each)]
+            if key_id is not None and not asked:
+                raise NotFound("no such key")
+        found = await self._keys.history(principal.tenant, asked, before=before, limit=limit + 1)
+        return found[:limit], len(found) > limit
 
     def _bounded(self, principal: Principal, asked: KeyRequest) -> NewKey:
         """What was asked for, with what was left out as usual, as far as the caller has it."""

@@ -6,22 +6,24 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from memplane.application.gateway import clean_id
+from memplane.application.key_history import OPERATOR, Doer, KeyEntry, KeyEvent, noted
 from memplane.application.key_uses import KeyUses
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Invalid, NotFound, Unauthenticated
 from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.principal import ALL, KeyScope, Principal, Reach
 
 PREFIX = "mp"
 ID_BYTES = 6
 SECRET_BYTES = 32
 AGENT_SCOPES = (KeyScope.READ, KeyScope.WRITE, KeyScope.CHECKPOINT)
-ALL = "*"
 MAX_GRACE = timedelta(days=90)
+REVOKED = "no such key, or it is revoked already"
 REFUSAL = "a valid API key or token is needed: send `Authorization: Bearer …`"
 """The one answer to every credential that does not hold: it does not tell why."""
 
@@ -110,8 +112,14 @@ class Keys:
         """
         made = self.make(tenant, new)
         await self._storage.write(Reach(tenant), lambda uow: uow.ensure_tenant(made.stored.created_at))
-        await self._storage.write(Reach(tenant), lambda uow: uow.keys.add(made.stored))
+        await self._storage.write(Reach(tenant), lambda uow: self.add(uow, made, OPERATOR))
         return made.stored, made.credential
+
+    async def add(self, uow: UnitOfWork, made: MadeKey, by: Doer) -> None:
+        """Within a transaction: store a key that was made, and who made it."""
+        key = made.stored
+        await uow.keys.add(key)
+        await uow.keys.note([noted(key.key_id, KeyEvent.CREATED, by, key.created_at, ends_at=key.expires_at)])
 
     def make(self, tenant: str, new: NewKey) -> MadeKey:
         """A key that is not stored yet; names of users are normalised as in memories, so that they compare equal.
@@ -160,11 +168,11 @@ class Keys:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> RotatedKey:
-            return await self.replace(uow, await usable(uow, key_id, now), rotation, now)
+            return await self.replace(uow, await usable(uow, key_id, now), rotation, now, OPERATOR)
 
         return await self._storage.write(Reach(tenant), work)
 
-    async def replace(self, uow: UnitOfWork, old: StoredKey, rotation: Rotation, now: datetime) -> RotatedKey:
+    async def replace(self, uow: UnitOfWork, old: StoredKey, rotation: Rotation, now: datetime, by: Doer) -> RotatedKey:
         """Within a transaction: a new key with the bindings of a locked one, which ends at once or after its grace.
 
         Raises:
@@ -187,6 +195,12 @@ class Keys:
             await uow.keys.end(old.key_id, ends)
         else:
             await uow.keys.revoke(old.key_id, now)
+        await uow.keys.note(
+            [
+                noted(old.key_id, KeyEvent.ROTATED, by, now, replaced_by=new_id, ends_at=ends),
+                noted(new_id, KeyEvent.CREATED, by, now, replaces=old.key_id, ends_at=stored.expires_at),
+            ]
+        )
         return RotatedKey(MadeKey(stored, _credential(new_id, secret)), old.key_id, ends)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
@@ -195,8 +209,23 @@ class Keys:
         Raises:
             NotFound: there is no such key, or it is revoked already.
         """
-        if not await self._storage.write(Reach(tenant), lambda uow: uow.keys.revoke(key_id, self._clock())):
-            raise NotFound("no such key, or it is revoked already")
+        await self._storage.write(Reach(tenant), lambda uow: self.end(uow, key_id, self._clock(), OPERATOR))
+
+    async def end(self, uow: UnitOfWork, key_id: str, now: datetime, by: Doer) -> None:
+        """Within a transaction: end a key at once.
+
+        Raises:
+            NotFound: there is no such key, or it is revoked already.
+        """
+        if not await uow.keys.revoke(key_id, now):
+            raise NotFound(REVOKED)
+        await uow.keys.note([noted(key_id, KeyEvent.REVOKED, by, now, ends_at=now)])
+
+    async def history(
+        self, tenant: str, key_ids: Sequence[str] | None, *, before: UUID | None, limit: int
+    ) -> Sequence[KeyEntry]:
+        """What was done to some keys of a tenant, or to all of them, newest first."""
+        return await self._storage.write(Reach(tenant), lambda uow: uow.keys.history(key_ids, before, limit))
 
     async def authenticate(self, credential: str | None) -> Principal:
         """The principal of a credential ``mp_<id>_<secret>``.

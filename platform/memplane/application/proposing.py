@@ -25,8 +25,9 @@ from memplane.domain.memory import (
     new_id,
 )
 from memplane.domain.merging import value_hash
-from memplane.domain.policy import Policy
+from memplane.domain.policy import Policy, Trust
 from memplane.domain.profile_statements import Stated, stated_fields
+from memplane.domain.scope import trust_levels
 from memplane.domain.tombstones import value_key
 
 QUEUED = "queued_for_consent"
@@ -95,7 +96,7 @@ async def held_back(
         created_at=write.now,
         expires_at=write.now + write.policy.consent.life,
         category=memory.category,
-        old_value=known[0].field_value if known else None,
+        old_value=await _told_before(write, memory, known),
         meta={"memory": _drafted(memory), **({"target": str(target)} if target else {})},
     )
     there = await write.uow.consents.propose(proposal, key)
@@ -131,6 +132,22 @@ async def _changed(write: Write, memory: Memory, stated: Stated) -> list[Context
     return known
 
 
+async def _told_before(write: Write, memory: Memory, known: Sequence[ContextField]) -> str | None:
+    """The value until now, for who decides: not one of another category, nor one whose memory is gone."""
+    near = beside(write, memory)
+    scope = replace(
+        near,
+        visibilities=frozenset(Visibility),
+        trust_levels=trust_levels(Trust.FULL),
+        filters=replace(near.filters, type=None),
+    )
+    for row in known:
+        holder = await write.uow.memories.find(scope, row.memory_id) if row.category == memory.category else None
+        if holder is not None and holder.state is State.ACTIVE:
+            return row.field_value
+    return None
+
+
 async def _holds(write: Write, memory: Memory, row: ContextField) -> bool:
     """Whether the memory that holds a field is there, for one who may see it: nobody else is told what is known."""
     if row.memory_id == memory.id:
@@ -146,17 +163,22 @@ def grave(field: str) -> str:
 
 
 def _drafted(memory: Memory) -> dict[str, object]:
-    """What a memory says, as a proposal keeps it."""
+    """What a memory says, as a proposal keeps it; of one who is less trusted the value alone.
+
+    A decision on a value makes all that its memory says a person's word, and nobody has decided on the rest.
+    """
+    always = {"visibility": memory.visibility.value, "min_trust": memory.min_trust, "pii": list(memory.pii)}
+    if memory.authority < FULL_AUTHORITY:
+        return always | {"agent_id": memory.agent_id, "thread_id": memory.thread_id}
     times = {name: moment.isoformat() for name in _TIMES if (moment := getattr(memory, name)) is not None}
     text = {name: value for name in MemoryText.__slots__ if (value := getattr(memory.text, name))}
     return {
         "text": {name: list(value) if isinstance(value, tuple) else value for name, value in text.items()},
         "type": memory.type.value,
-        "visibility": memory.visibility.value,
         "role": memory.role.value if memory.role else None,
         "source_ids": [str(each) for each in memory.source_ids],
         "attributes": dict(memory.attributes),
-        "pii": list(memory.pii),
+        **always,
         **{name: getattr(memory, name) for name in _PLAIN},
         **times,
     }

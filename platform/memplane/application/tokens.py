@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memplane.application.gateway import clean_id
-from memplane.application.keys import ALL, PREFIX, REFUSAL, Keys, clean_users
+from memplane.application.keys import PREFIX, REFUSAL, Keys, clean_users
 from memplane.application.ports import Policies, Storage
 from memplane.domain.errors import Invalid, Unauthenticated
 from memplane.domain.policy import Trust
-from memplane.domain.principal import SUBJECT, KeyScope, Principal
+from memplane.domain.principal import ALL, SUBJECT, KeyScope, Principal
 
 MAX_SUBJECT_CHARS = 200
 MAX_TENANT_CHARS = 63

@@ -7,6 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
+from memplane.application.key_history import KeyEntry
 from memplane.application.records import (
     Answered,
     Burial,
@@ -294,6 +295,14 @@ class KeyStore(Protocol):
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Mark as revoked; False when there is no such key or it is revoked already."""
+        ...
+
+    async def note(self, entries: Sequence[KeyEntry]) -> None:
+        """Add to the history of keys."""
+        ...
+
+    async def history(self, key_ids: Sequence[str] | None, before: UUID | None, limit: int) -> list[KeyEntry]:
+        """Entries of some keys, or of all of the tenant, newest first, those older than ``before``."""
         ...
 
     async def end(self, key_id: str, moment: datetime) -> None:

@@ -1,6 +1,7 @@
 """Keys, as an administrator sees and makes them."""
 
 from typing import Annotated, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -40,6 +41,29 @@ class KeyList(Message):
     """Keys, oldest first, revoked ones too."""
 
     items: list[KeyRecord]
+    next: str | None
+    """The cursor of the next page, if there is one."""
+
+
+class KeyEventRecord(Message):
+    """Something that was done to a key."""
+
+    id: UUID
+    key_id: str
+    event: Literal["created", "rotated", "revoked"]
+    actor: str
+    """Who did it: `agent:…` or `key:…` of a caller, `operator` for who works on the database itself."""
+    by_key: str | None
+    """The id of the key that they called with, or `oidc:…` of a token; null for the operator."""
+    meta: dict[str, str]
+    """When the key ends since (`ends_at`), which key it `replaces`, or is `replaced_by`."""
+    ts: Time
+
+
+class KeyHistory(Message):
+    """What was done to keys, newest first."""
+
+    items: list[KeyEventRecord]
     next: str | None
     """The cursor of the next page, if there is one."""
 

@@ -11,6 +11,8 @@ from memplane.domain.policy import Trust
 SUBJECT = "oidc:"
 """How the ``key_id`` of a caller with a token begins, before its subject; no API key's does."""
 NAMESPACE_CHARS = 32
+ALL = "*"
+"""In `act_for`: every agent."""
 
 
 class KeyScope(StrEnum):
@@ -83,7 +85,7 @@ class Principal:
         chosen = agent or self.agent
         if chosen is None:
             raise AgentForbidden("this key belongs to no agent: name the agent to act for")
-        if chosen != self.agent and chosen not in self.act_for and "*" not in self.act_for:
+        if chosen != self.agent and chosen not in self.act_for and ALL not in self.act_for:
             raise AgentForbidden(f"this key may not act for agent '{chosen}'", agent=chosen)
         return chosen
 

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
@@ -11,12 +13,14 @@ from memplane.application.keys import NewKey
 from memplane.bootstrap import opened
 from memplane.domain.errors import (
     AmbiguousThread,
+    CategoryForbidden,
     Invalid,
     MemplaneError,
     NotFound,
     ScopeForbidden,
     Unauthenticated,
     UserForbidden,
+    VisibilityForbidden,
 )
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
@@ -216,21 +220,31 @@ def test_a_key_opens_the_saver_until_it_is_revoked(place: Database | File) -> No
     asyncio.run(run())
 
 
-def test_a_key_without_the_scope_does_nothing(place: Database | File) -> None:
+@pytest.mark.parametrize(
+    ("less", "error"),
+    [
+        ({"scopes": frozenset(KeyScope) - {KeyScope.CHECKPOINT}}, ScopeForbidden),
+        ({"trust": Trust.INNER}, VisibilityForbidden),
+        ({"agent": "planner"}, CategoryForbidden),
+    ],
+    ids=["the scope", "the private store", "the category of turns"],
+)
+def test_a_caller_without_what_is_needed_does_nothing(
+    place: Database | File, less: dict[str, Any], error: type[MemplaneError]
+) -> None:
     tenant = place.new_tenant()
-    rest = frozenset(KeyScope) - {KeyScope.CHECKPOINT}
 
     async def run() -> None:
-        async with savers(place, principal(tenant), principal(tenant, scopes=rest)) as (mine, barred):
+        async with savers(place, principal(tenant), replace(principal(tenant), **less)) as (mine, barred):
             head = await planted(mine)
             for each in (
                 barred.aget_tuple(at(THREAD, "ana")),
                 barred.adelete_thread(THREAD),
                 barred.adelete_for_runs([RUN]),
             ):
-                with pytest.raises(ScopeForbidden):
+                with pytest.raises(error):
                     await each
-            with pytest.raises(ScopeForbidden):
+            with pytest.raises(error):
                 _ = [one async for one in barred.alist(None)]
             await tampered(barred, "ana", head)
             assert await untouched(mine, head)

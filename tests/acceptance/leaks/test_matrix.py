@@ -14,7 +14,8 @@ TELLS_NOTHING = {str(access) for access in ACCESS if access.scope is None}
 READS = {
     str(access)
     for access in ACCESS
-    if access.scope is KeyScope.READ or (access.scope is KeyScope.CONSENT and access.method == "GET")
+    if access.scope is KeyScope.READ
+    or (access.scope in {KeyScope.CONSENT, KeyScope.CHECKPOINT} and access.method == "GET")
 }
 CASES = 5_000
 """At least so many requests on each kind of database."""

@@ -190,6 +190,14 @@ LEAKS: tuple[tuple[Break, str], ...] = (
         "GET /v1/consents",
     ),
     (
+        Break("a state lies in no store", lambda _: [(Policy, "visible", lambda _self, _trust: frozenset(Visibility))]),
+        "GET /v1/checkpoints/{thread_id:text}",
+    ),
+    (
+        Break("a state is every agent's", lambda _: [(Policy, "allowlist", _as_supervisor(Policy.allowlist))]),
+        "GET /v1/checkpoints/{thread_id:text}",
+    ),
+    (
         Break("a history tells words of any category", lambda _: [(browse, "_told", lambda entry, _scope: entry)]),
         "GET /v1/memories/{memory_id}/history",
     ),

@@ -15,6 +15,8 @@ LISTED = NOW | {"ended"}
 """What a record is found by its id, list or relation: what is true no longer is still a record."""
 PROPOSED = NOW | {"proposed"}
 """What a list of proposals tells: values that wait for consent, and those that were decided on."""
+SAVED = frozenset({"saved"})
+"""What is told of a supervisor's state."""
 DISPUTED = frozenset({"disputed"})
 BELIEVED = frozenset({"active", "confirmed", "ended", "superseded", "replaced"})
 """What was believed at some moment."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.leaks.canaries import Record
-from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, PROPOSED, TOLD, Voice
+from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, PROPOSED, SAVED, TOLD, Voice
 from support.leaks.world import THREAD, USERS, World
 
 Json = dict[str, Any]
@@ -108,6 +108,8 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     asked = {"user_id": user} | ({"state": "pending"} if turn % 2 else {"field": "city"})
     yield Ask(f"GET {CONSENTS}", "user", PROPOSED, CONSENTS, asked)
     yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
+    for params in ({"user_id": user}, {}):
+        yield Ask("GET /v1/checkpoints/{thread_id:text}", "thread", SAVED, f"/v1/checkpoints/{THREAD}", params)
     params = {"since": turn % 3, "user_id": user}
     yield Ask("GET /v1/threads/{thread_id:text}/delta", "thread", TOLD, f"/v1/threads/{THREAD}/delta", params)
 

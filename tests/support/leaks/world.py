@@ -85,6 +85,7 @@ class World:
                 self._hub(tenant, user)
                 self._names(tenant, user)
                 self._consents(tenant, user)
+                self._state(tenant, user)
         self.voices = [*self._voices()]
 
     # who calls
@@ -272,6 +273,17 @@ class World:
             assert done.status == 200, done.raw
             memory = done.json()["memory_id"]
             self.planted.note(Record(memory, place, "confirmed", {"content": word}, THREAD))
+
+    def _state(self, tenant: Tenant, user: str) -> None:
+        """The state of a supervisor, which holds a conversation: it is as private as turns are."""
+        place = Place(tenant.name, user, self.oracle.turns, "private", "public")
+        words = self.planted.words(("graph", "memory", "conversation", "agents"))
+        body = {part: [{"text": word}] if part == "conversation" else {"text": word} for part, word in words.items()}
+        path = f"/v1/checkpoints/{THREAD}"
+        answer = self.send(self.operator(tenant.name), "PUT", path, body={"user_id": user, **body})
+        assert answer.status == 201, answer.raw
+        for part, word in words.items():
+            self.planted.canary(word, part, path, "saved", place)
 
     def entity(self, record: Record) -> str:
         """The id of the entity that a record mentions."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.application.key_history import KeyEntry, KeyEvent
 from memplane.application.records import ContextField, Proposal, SearchMaterial, StoredKey
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry, HistoryEvent
@@ -138,6 +139,11 @@ def proposal_of(row: Row) -> Proposal:
 def context_field_of(row: Row) -> ContextField:
     """A row of ``user_context`` as a decided field."""
     return ContextField(**{name: row[name] for name in ContextField.__slots__})
+
+
+def key_entry_of(row: Row) -> KeyEntry:
+    """A row of ``key_history`` as an entry."""
+    return KeyEntry(**{name: row[name] for name in KeyEntry.__slots__} | {"event": KeyEvent(row["event"])})
 
 
 def key_of(row: Row) -> StoredKey:

@@ -133,6 +133,22 @@ api_keys = sa.Table(
     sa.Index("ix_api_keys_key", "key_id"),
 )
 
+key_history = sa.Table(
+    "key_history",
+    metadata,
+    tenant_column(),
+    id_column(),
+    sa.Column("key_id", sa.String(32), nullable=False),
+    sa.Column("event", sa.String(16), nullable=False),
+    name_column("actor", nullable=False),
+    name_column("by_key"),
+    sa.Column("meta", Json, nullable=False),
+    time_column("ts", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    sa.ForeignKeyConstraint(["tenant_id", "key_id"], ["api_keys.tenant_id", "api_keys.key_id"]),
+    sa.Index("ix_key_history_key", "tenant_id", "key_id", "id"),
+)
+
 idempotency_keys = sa.Table(
     "idempotency_keys",
     metadata,

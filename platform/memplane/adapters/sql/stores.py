@@ -13,6 +13,7 @@ from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.rows import (
     TURN_COLUMNS,
+    key_entry_of,
     key_of,
     material_values,
     memory_of,
@@ -22,6 +23,7 @@ from memplane.adapters.sql.rows import (
 )
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import MEMORIES, Session
+from memplane.application.key_history import KeyEntry
 from memplane.application.offload import offload
 from memplane.application.records import (
     Candidates,
@@ -304,6 +306,26 @@ class SqlKeys:
                 .where(k.last_used_at.is_(None) | (k.last_used_at < moment))
                 .values(last_used_at=moment)
             )
+
+    async def note(self, entries: Sequence[KeyEntry]) -> None:
+        """Add to the history of keys."""
+        rows = [
+            {name: getattr(each, name) for name in KeyEntry.__slots__}
+            | {"tenant_id": self._tenant, "event": each.event.value, "meta": dict(each.meta)}
+            for each in entries
+        ]
+        await self._session.execute(sa.insert(tables.key_history), rows)
+
+    async def history(self, key_ids: Sequence[str] | None, before: UUID | None, limit: int) -> list[KeyEntry]:
+        """Entries of some keys, or of all of the tenant, newest first, those older than ``before``."""
+        h = tables.key_history.c
+        statement = sa.select(tables.key_history).where(h.tenant_id == self._tenant)
+        if key_ids is not None:
+            statement = statement.where(h.key_id.in_(key_ids))
+        if before is not None:
+            statement = statement.where(h.id < before)
+        rows = (await self._session.execute(statement.order_by(h.id.desc()).limit(limit))).mappings()
+        return [key_entry_of(dict(row)) for row in rows]
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Mark as revoked; False when there is no such key or it is revoked already."""

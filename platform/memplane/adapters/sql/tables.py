@@ -29,6 +29,7 @@ from memplane.adapters.sql.service_tables import (
     context_signals,
     events,
     idempotency_keys,
+    key_history,
     settings,
     tombstones,
     user_context,
@@ -49,6 +50,7 @@ __all__ = [
     "events",
     "history",
     "idempotency_keys",
+    "key_history",
     "memories",
     "memory_entities",
     "metadata",
@@ -332,5 +334,5 @@ memory_entities = sa.Table(
     sa.Index("ix_memory_entities_entity", "tenant_id", "entity_id"),
 )
 
-APPEND_ONLY = frozenset({"history"})
+APPEND_ONLY = frozenset({"history", "key_history"})
 """Tables on which the application role has neither UPDATE nor DELETE."""

@@ -12,7 +12,7 @@ from rich.text import Text
 from memplane.adapters.key_file import KeyFile
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
-from memplane.entrypoints.cli.options import Data, Storage, settings_of
+from memplane.entrypoints.cli.options import Data, Limit, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
@@ -188,6 +188,32 @@ def revoke(
 
     on_database(settings_of(data=data, storage=storage), lambda application: application.keys.revoke(tenant, key_id))
     show({"revoked": key_id}, plain(f"The key {key_id} is revoked."), as_json=json)
+
+
+@app.command()
+def history(
+    key_id: Annotated[str | None, typer.Argument(help="Of this key alone.", show_default="every key")] = None,
+    *,
+    limit: Limit = 50,
+    tenant: Tenant = DEFAULT_TENANT,
+    data: Data = None,
+    storage: Storage = None,
+    json: Json = False,
+) -> None:
+    """Tell who made, rotated and revoked keys, and when, newest first."""
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    asked = None if key_id is None else [key_id]
+    found = on_database(
+        settings_of(data=data, storage=storage),
+        lambda application: application.keys.history(tenant, asked, before=None, limit=limit),
+    )
+    items = [{name: getattr(each, name) for name in each.__slots__} for each in found]
+    rows = table("when", "key", "event", "by", "with key", "")
+    for each in found:
+        more = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in each.meta.items())
+        add(rows, f"{each.ts:%Y-%m-%d %H:%M:%S}", each.key_id, each.event, each.actor, each.by_key, more)
+    show({"items": items}, rows if found else plain("Nothing was done to such a key.", "dim"), as_json=json)
 
 
 def _trust_of(application: "Application", agent: str | None) -> Trust:

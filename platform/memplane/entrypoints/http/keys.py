@@ -2,15 +2,19 @@
 
 from datetime import timedelta
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel
 
 from memplane.application import keys
 from memplane.application.key_admin import KeyRequest
+from memplane.application.key_history import KeyEntry
 from memplane.application.records import StoredKey
 from memplane.contracts.keys import (
     CreatedKey,
+    KeyEventRecord,
+    KeyHistory,
     KeyList,
     KeyRecord,
     NewKeyRequest,
@@ -28,6 +32,7 @@ from memplane.entrypoints.http.routes import Limit, described
 router = APIRouter(prefix="/v1/admin/keys", route_class=Guarded, tags=["keys"])
 KeyId = Annotated[str, Path(pattern="^[0-9A-Za-z-]{1,32}$", description="The key's id.")]
 _Cursor = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="`next` of the page before.")]
+_Named = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="Of this key alone.")]
 UNSTORED = "no-store"
 """A credential stays in no cache on its way."""
 
@@ -37,6 +42,15 @@ async def list_keys(app: App, caller: Caller, cursor: _Cursor = None, limit: Lim
     """Keys, oldest first, revoked ones too. A caller that is bound to users sees keys of its users alone."""
     found, more = await app.key_admin.list(caller, after=cursor, limit=limit)
     return KeyList(items=[_record(key) for key in found], next=found[-1].key_id if more else None)
+
+
+@router.get("/history", responses=described(404), summary="What was done to keys")
+async def key_history(
+    app: App, caller: Caller, key_id: _Named = None, cursor: UUID | None = None, limit: Limit = 50
+) -> KeyHistory:
+    """Who made, rotated and revoked keys, and when, newest first. Nothing changes an entry."""
+    found, more = await app.key_admin.history(caller, key_id, before=cursor, limit=limit)
+    return KeyHistory(items=[_entry(each) for each in found], next=str(found[-1].id) if more else None)
 
 
 @router.post("", status_code=201, responses=described(), summary="Make a key")
@@ -100,6 +114,11 @@ def _record(key: StoredKey) -> KeyRecord:
         revoked_at=key.revoked_at,
         last_used_at=key.last_used_at,
     )
+
+
+def _entry(entry: KeyEntry) -> KeyEventRecord:
+    told = {name: getattr(entry, name) for name in KeyEventRecord.model_fields}
+    return KeyEventRecord(**told | {"event": entry.event.value, "meta": dict(entry.meta)})
 
 
 def _created(made: keys.MadeKey, credential: str | None) -> CreatedKey:

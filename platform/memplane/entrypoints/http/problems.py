@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memplane.domain import errors
 from memplane.entrypoints.http.request_log import RequestLog, request_id, route_of
 from memplane.entrypoints.logs import logger_of
+from memplane.entrypoints.redaction import plain_reason
 
 logger = logger_of("memplane.http")
 
@@ -77,7 +78,8 @@ async def _validation_error(_request: Request, error: Exception) -> JSONResponse
     if not isinstance(error, RequestValidationError):
         raise error
     found = [
-        {"field": ".".join(str(part) for part in entry["loc"]), "message": entry["msg"]} for entry in error.errors()
+        {"field": ".".join(str(part) for part in entry["loc"]), "message": plain_reason(entry["msg"])}
+        for entry in error.errors()
     ]
     told = "; ".join(f"{entry['field']}: {entry['message']}" for entry in found[:5])
     return problem(422, "Invalid request", "invalid_request", told, {"errors": found[:50]})
