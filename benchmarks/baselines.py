@@ -7,7 +7,7 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 from psycopg.sql import SQL, Identifier, Literal
 
-from memplane.adapters.embeddings.wordllama import DIMENSIONS, WordLlama
+from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.entrypoints.cli.bench.locomo import Asked, Conversation
 from memplane.entrypoints.cli.bench.recall import DEPTHS
@@ -36,38 +36,38 @@ METHODS = {
 
 
 def baselines(
-    server: EmbeddedPostgres, conversations: Sequence[Conversation]
+    server: EmbeddedPostgres, conversations: Sequence[Conversation], encoder: Encoder
 ) -> Iterator[tuple[str, list[tuple[Asked, Sequence[str]]]]]:
     """Each method with its answers, from a database of its own on the server.
 
     The text of a turn is what was said with the speaker's name before it, which helps both methods.
     """
-    encoder = WordLlama()
     with psycopg.connect(server.admin_conninfo, autocommit=True) as connection:
         connection.execute(SQL("CREATE DATABASE {}").format(Identifier(DATABASE)))
     with psycopg.connect(server.conninfo(user="postgres", database=DATABASE), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
         register_vector(connection)
-        connection.execute(_TABLE.format(dimensions=Literal(DIMENSIONS)))
+        connection.execute(_TABLE.format(dimensions=Literal(encoder.dimensions)))
         for conversation in conversations:
             connection.cursor().executemany(_INSERT, list(_rows(conversation, encoder)))
         for method, statement in METHODS.items():
             yield method, list(_answers(connection, statement, conversations, encoder))
 
 
-def _rows(conversation: Conversation, encoder: WordLlama) -> Iterable[tuple[object, ...]]:
+def _rows(conversation: Conversation, encoder: Encoder) -> Iterable[tuple[object, ...]]:
     turns = [turn for session in conversation.sessions for turn in session.turns]
     texts = [f"{turn.speaker}: {turn.said}" for turn in turns]
-    for place, (turn, text, vector) in enumerate(zip(turns, texts, encoder.encode(texts), strict=True)):
+    vectors = encoder.encode([encoder.document_prompt + text for text in texts])
+    for place, (turn, text, vector) in enumerate(zip(turns, texts, vectors, strict=True)):
         yield conversation.sample_id, turn.dia_id, place, text, None if vector is None else Vector(vector)
 
 
 def _answers(
-    connection: psycopg.Connection, statement: str, conversations: Sequence[Conversation], encoder: WordLlama
+    connection: psycopg.Connection, statement: str, conversations: Sequence[Conversation], encoder: Encoder
 ) -> Iterator[tuple[Asked, Sequence[str]]]:
     for conversation in conversations:
         for asked in conversation.questions:
-            (vector,) = encoder.encode([asked.question])
+            (vector,) = encoder.encode([encoder.query_prompt + asked.question])
             values = {
                 "conversation": conversation.sample_id,
                 "question": asked.question,

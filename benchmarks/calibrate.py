@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from recall import MISSING
 from rich.console import Console
 
-from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.adapters.embeddings.batching import Encoder
+from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.policy_files.loading import load_policy, shipped_policies
 from memplane.domain.asking import spans_in
 from memplane.domain.fusion import Asked, Scored, calibrated, score
@@ -47,6 +48,13 @@ WEIGHTS: Coordinates = {
     "actor": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
     "when": (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8),
 }
+WIDER: Coordinates = {
+    "semantic": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6),
+    "semantic_context": (0.0, 0.3, 0.6, 0.9, 1.2, 1.5, 2.0, 2.5),
+    "actor": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2),
+    "when": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+}
+"""For another model than the default one: what it says may count for more."""
 LEXICAL: Coordinates = {
     "k1": (0.8, 1.2, 1.6, 2.0),
     "b": (0.25, 0.4, 0.5, 0.6, 0.75),
@@ -75,10 +83,10 @@ class Setting:
         return value
 
 
-def shipped() -> Setting:
+def shipped(model: str) -> Setting:
     """The `default` profile of the shipped policy, less the priors that do not tell one turn from another."""
     profile = load_policy(shipped_policies()).ranking("default")
-    weights = replace(profile.weights_for(WordLlama.model), recency=0.0, importance=0.0, pinned=0.0)
+    weights = replace(profile.weights_for(model), recency=0.0, importance=0.0, pinned=0.0)
     return Setting(profile.bm25, weights)
 
 
@@ -111,7 +119,7 @@ class Trials:
     def __init__(self, questions: Sequence[Question], model: str) -> None:
         self.questions = questions
         self.conversation = np.array([question.conversation for question in questions])
-        self._model = model
+        self.model = model
         self._parts: dict[Bm25, list[Scored]] = {}
         self._recall: dict[Setting, Floats] = {}
 
@@ -129,7 +137,7 @@ class Trials:
         if bm25 not in self._parts:
             profile = RankingProfile("trial", RankingMethod.CALIBRATED, bm25, {"*": FusionWeights(1, 0, 0, 0)})
             self._parts[bm25] = [
-                score(question.signals, profile, self._model, question.asked) for question in self.questions
+                score(question.signals, profile, self.model, question.asked) for question in self.questions
             ]
         return self._parts[bm25]
 
@@ -143,14 +151,13 @@ def _recall(scores: Floats, question: Question) -> list[float]:
     return [len(question.evidence & set(order[:depth])) / question.count for depth in DEPTHS]
 
 
-def questions_of(conversations: Sequence[Conversation]) -> list[Question]:
+def questions_of(conversations: Sequence[Conversation], encoder: Encoder) -> list[Question]:
     """The answerable questions with their signals, each over its own conversation."""
-    encoder = WordLlama()
     found = []
     for number, conversation in enumerate(conversations):
         turns = [(session.session, turn) for session in conversation.sessions for turn in session.turns]
         counted = [terms(turn.said) for _, turn in turns]
-        vectors = _vectors(encoder, [turn.said for _, turn in turns])
+        vectors = _vectors(encoder, [encoder.document_prompt + turn.said for _, turn in turns])
         surroundings = Surroundings(
             np.array([session for session, _ in turns], dtype=np.int64),
             np.arange(len(turns), dtype=np.int32),
@@ -167,7 +174,7 @@ def questions_of(conversations: Sequence[Conversation]) -> list[Question]:
             signals = Signals(
                 surroundings=surroundings,
                 postings=[(np.flatnonzero(held), held[held > 0]) for held in frequency],
-                similarity=(vectors @ _vectors(encoder, [asked.question])[0]).astype(np.float32),
+                similarity=(vectors @ _vectors(encoder, [encoder.query_prompt + asked.question])[0]).astype(np.float32),
                 actor=np.array([bool(named & set(turn.speaker.lower().split())) for _, turn in turns]),
                 priors=priors,
             )
@@ -184,14 +191,14 @@ def _spoken(times: Sequence[datetime]) -> Priors:
     return Priors(happened, happened, nothing + TURN_IMPORTANCE, no, no, nothing, nothing + 1, nothing)
 
 
-def _vectors(encoder: WordLlama, texts: Sequence[str]) -> Floats:
+def _vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
     empty = np.zeros(encoder.dimensions)
     return np.array([empty if vector is None else vector for vector in encoder.encode(texts)], dtype=np.float64)
 
 
 def search(trials: Trials, among: NDArray[np.bool_], grid: Coordinates) -> Setting:
     """From the shipped setting, coordinate by coordinate the value that is best together with its neighbours."""
-    setting = shipped()
+    setting = shipped(trials.model)
     for _ in range(ROUNDS):
         for name, values in grid.items():
             reached = np.array([trials.value(setting.having(name, value), among) for value in values])
@@ -238,7 +245,7 @@ def calibrate(trials: Trials, name: str, grid: Coordinates, done: Callable[[int]
 
 def grids(trials: Trials, found: Sequence[Calibration]) -> list[Grid]:
     """What was reached, and what was found."""
-    now = shipped()
+    now = shipped(trials.model)
     alone = replace(now, weights=FusionWeights(1.0, 0.0, 0.0, 0.0))
     reached = [("lexical alone, shipped parameters", trials.recall(alone).mean(axis=0))]
     reached.append(("shipped", trials.recall(now).mean(axis=0)))
@@ -282,8 +289,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(conversations) < 2:
         print("calibrate: needs two conversations or more, to leave one out", file=sys.stderr)
         return 2
-    trials = Trials(questions_of(conversations), WordLlama.model)
-    searches = {"weights": WEIGHTS, "weights and lexical": {**WEIGHTS, **LEXICAL}}
+    encoder = encoder_of(options.model, options.model_name)
+    trials = Trials(questions_of(conversations, encoder), encoder.model)
+    weights = WEIGHTS if options.model is None else WIDER
+    searches = {"weights": weights, "weights and lexical": {**weights, **LEXICAL}}
     if options.quick:
         searches = {"few": QUICK}
     with progress("leaving one out", len(searches) * len(conversations)) as done:
@@ -296,24 +305,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             Console(width=None if sys.stdout.isatty() else 160).print(grid.table())
         print(f"Suggested, with the fewest free parameters:\n{yaml(found[0].suggested)}")
     if options.figures:
-        _publish(options.figures, options.file, tables, yaml(found[0].suggested))
+        model = None if options.model is None else encoder.model
+        _publish(options.figures, options.file, tables, yaml(found[0].suggested), model)
     return 0
 
 
-def _publish(page: Path, file: Path, tables: Sequence[Grid], suggestion: str) -> None:
+def _publish(page: Path, file: Path, tables: Sequence[Grid], suggestion: str, model: str | None) -> None:
+    of = "" if model is None else f" with `{model}`"
     told = (
-        "Where the weights of the `default` ranking come from: found by coordinate search on all conversations but "
-        "one, and tried on that one. A suggestion is the mean of what the folds found."
+        f"Where the weights of the `default` ranking{of} come from: found by coordinate search on all conversations "
+        "but one, and tried on that one. A suggestion is the mean of what the folds found."
     )
-    how = f"Reproduce: `make bench-calibrate LOCOMO=path/to/{file.name}`. Machine: {machine()}."
+    with_model = "" if model is None else f"MODEL=path/to/{model} "
+    how = f"make bench-calibrate {with_model}LOCOMO=path/to/{file.name}"
+    how = f"Reproduce: `{how}`. Machine: {machine()}."
     code = f"Suggested, with the fewest free parameters:\n\n```yaml\n{suggestion}\n```"
-    write_section(page, "calibration", "Calibration of the ranking", [told, how, *tables, code])
+    name = "calibration" if model is None else "calibration-model"
+    write_section(page, name, f"Calibration of the ranking{of}", [told, how, *tables, code])
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("LOCOMO")
     parser.add_argument("--file", type=Path, default=Path(default) if default else None, help="conversations")
+    parser.add_argument("--model", help="folder of an embedding model; the default model without it")
+    parser.add_argument("--model-name", help="what the policy calls it; as its folder without it")
     parser.add_argument("--quick", action="store_true", help="try few values, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")

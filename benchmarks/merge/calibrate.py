@@ -22,7 +22,8 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from figures import PAGE, machine, write_section
 
-from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.adapters.embeddings.batching import Encoder
+from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.entrypoints.cli.bench.grid import Grid
@@ -46,11 +47,10 @@ class Pair:
     similarity: float
 
 
-def read(path: Path) -> list[Pair]:
+def read(path: Path, encoder: Encoder) -> list[Pair]:
     """The pairs with their cosines; 0 where a text has no embedding."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    encoder = WordLlama()
-    sides = [encoder.encode([row[side] for row in rows]) for side in ("old", "new")]
+    sides = [encoder.encode([encoder.document_prompt + row[side] for row in rows]) for side in ("old", "new")]
     return [
         Pair(
             Verdict(row["label"]),
@@ -87,12 +87,12 @@ def value(pairs: Sequence[Pair], bands: Bands) -> float:
     return sum(recall(counted, label) for label in Verdict) / len(Verdict) - missed
 
 
-def search(pairs: Sequence[Pair]) -> Bands:
+def search(pairs: Sequence[Pair], model: str) -> Bands:
     """From the bands of merge.yaml on, band by band: one stays when none is better, that keeps the bands in order.
 
     Of better ones the middle of the widest run of best values is taken.
     """
-    bands = load_policy(shipped_policies()).merging.bands_for(WordLlama.model)
+    bands = load_policy(shipped_policies()).merging.bands_for(model)
     for _ in range(ROUNDS):
         for name in asdict(bands):
             tried = [replace(bands, **{name: step}) for step in STEPS]
@@ -146,10 +146,10 @@ def _superseding(counted: Counter[tuple[Verdict, Verdict]]) -> tuple[str, str, s
     return str(held), f"{right / given if given else 1:.3f}", f"{right / held if held else 1:.3f}"
 
 
-def yaml(bands: Bands) -> str:
+def yaml(bands: Bands, model: str) -> str:
     """The bands as merge.yaml has them."""
     inner = ", ".join(f"{name}: {band:g}" for name, band in asdict(bands).items())
-    return f"bands:\n  {WordLlama.model}: {{{inner}}}"
+    return f"bands:\n  {model}: {{{inner}}}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,13 +157,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Calibrate the bands of merge.yaml.")
     parser.add_argument("--pairs", type=Path, default=PAIRS, help="labelled pairs, one JSON object a line")
     parser.add_argument("--figures", nargs="?", type=Path, const=PAGE, help="write a section of the page of figures")
+    parser.add_argument("--model", help="folder of an embedding model; the default model without it")
+    parser.add_argument("--model-name", help="what the policy calls it; as its folder without it")
     options = parser.parse_args(arguments)
-    pairs = read(options.pairs)
-    bands = search([pair for pair in pairs if pair.split == "fit"])
+    encoder = encoder_of(options.model, options.model_name)
+    pairs = read(options.pairs, encoder)
+    bands = search([pair for pair in pairs if pair.split == "fit"], encoder.model)
     tables = grids(pairs, bands)
     for grid in tables:
         Console(width=None if sys.stdout.isatty() else 120).print(grid.table())
-    print(f"Suggested:\n{yaml(bands)}")
+    print(f"Suggested:\n{yaml(bands, encoder.model)}")
     if options.figures:
         told = (
             f"{len(pairs)} pairs of sentences, written and labelled by hand. The bands are found on `fit` alone. "
@@ -173,8 +176,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "other sentences what `sealed` shows."
         )
         how = f"Reproduce: `make bench-merge`. Machine: {machine()}."
-        code = f"Suggested:\n\n```yaml\n{yaml(bands)}\n```"
-        write_section(options.figures, "merge", "What a new memory is to an old one", [told, *tables, code, how])
+        code = f"Suggested:\n\n```yaml\n{yaml(bands, encoder.model)}\n```"
+        name, title = "merge", "What a new memory is to an old one"
+        if options.model is not None:
+            name, title = "merge-model", f"{title}, with `{encoder.model}`"
+            how = how.replace("`make bench-merge`", f"`make bench-merge MODEL=path/to/{encoder.model}`")
+        write_section(options.figures, name, title, [told, *tables, code, how])
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
-from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
@@ -73,7 +73,7 @@ class Application:
 
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
         self.policies = policies or policies_of(settings.policies, finder_of(settings))
-        self.embedder = BatchingEmbedder(_encoder())
+        self.embedder = BatchingEmbedder(encoder_of(settings.embedding_model, settings.embedding_name))
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
         gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
@@ -170,12 +170,6 @@ def _tokens(settings: Settings, verifier: TokenVerifier, policies: PolicyFiles, 
         most_scopes=frozenset(settings.oidc_scopes),
     )
     return Tokens(verifier, rules, policies, storage)
-
-
-@functools.cache
-def _encoder() -> WordLlama:
-    """The embedding model, read once for the whole process; it keeps no state between calls."""
-    return WordLlama()
 
 
 def policies_of(folder: Path | None, find_pii: pii.Finder = pii.find) -> PolicyFiles:

@@ -106,6 +106,12 @@ class Settings(OidcSettings):
         default="own", description="what finds personal data: the own patterns, or Presidio beside them"
     )
     pii_model: str | None = Field(default=None, description="installed spaCy model for Presidio; none: patterns alone")
+    embedding_model: str | None = Field(
+        default=None, description="folder, or name in the model hub's local cache, of an ONNX model; none: wordllama"
+    )
+    embedding_name: str | None = Field(
+        default=None, min_length=1, max_length=200, description="what the policy calls that model; none: as its folder"
+    )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=7077, ge=0, le=65535, description="port to listen on; 0 for any free one")
     pool_size: int = Field(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.small_model import small_model
+
 ROOT = Path(__file__).resolve().parents[2]
 BAKERY = [
     ("Mira", "I finally signed the lease for the bakery on Chestnut Street."),
@@ -107,6 +109,27 @@ def test_calibration_leaves_conversations_out(conversations: Path, page: Path) -
     assert [len(one["folds"]) for one in told] == [2]
     assert 0 < told[0]["held_out"][1] <= 1
     assert "semantic_context:" in page.read_text()
+
+
+def test_another_embedding_model_is_measured_beside_the_default(
+    conversations: Path, page: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    page.write_text("# Figures\n\n<!-- recall: begin -->\nkept\n<!-- recall: end -->\n")
+    model = ("--file", conversations, "--model", small_model(tmp_path / "small"), "--figures", page)
+    told = figures("benchmarks/recall.py", *model, "--ranking", "semantic")
+    assert {"Memplane with wordllama-256", "Memplane, semantic alone", "Memplane on SQLite, default"} <= set(
+        told["recall"]
+    )
+    fitted = figures("benchmarks/calibrate.py", *model, "--quick")
+    assert 0 < fitted[0]["held_out"][1] <= 1
+    text = page.read_text()
+    assert "kept" in text, "the default model's section stays"
+    assert "<!-- recall-model: begin -->\n\n## Recall with `small`" in text
+    assert "## Calibration of the ranking with `small`" in text
+    assert "ms a turn" in text
+    assert str(tmp_path) not in text
 
 
 def test_the_command_line_measures_recall_in_the_published_shape(conversations: Path, tmp_path: Path) -> None:

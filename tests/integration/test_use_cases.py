@@ -107,6 +107,9 @@ class TestEmbeddingGuard:
     class Other:
         model = "other-8"
         dimensions = 8
+        fingerprint: str | None = None
+        query_prompt = document_prompt = ""
+        instant_chars = 0
 
         def encode(self, texts: Any) -> list[None]:  # noqa: ANN401 - never called
             raise AssertionError(texts)
@@ -213,11 +216,11 @@ class TestKeys:
 def test_a_lexical_threshold_where_no_word_can_be_embedded(
     app: RunningApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(texts: list[str]) -> list[None]:
-        return [None] * len(texts)
+    async def nothing(_text: str) -> None:
+        return None
 
     kept = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
-    monkeypatch.setattr(app.wired.embedder, "embed", nothing)
+    monkeypatch.setattr(app.wired.embedder, "embed_query", nothing)
     asked = Question("ship by May", filters=Filters(user_id="ana"), threshold=0.9)
     answer = app.run(app.wired.recall(SUPERVISOR, asked))
     assert answer.usage.threshold_on == "lexical"

@@ -98,7 +98,7 @@ def test_the_shipped_rankings(shipped: Policy) -> None:
     }
     assert all(profile.relation > 0 for name, profile in shipped.rankings.items() if name not in BASELINES)
     assert shipped.ranking(None).bm25 == Bm25(k1=1.2, b=0.5, before=(0.6, 0.4, 0.3), after=(0.5, 0.3))
-    assert set(shipped.ranking(None).weights) == {"*", "wordllama-256"}
+    assert set(shipped.ranking(None).weights) == {"*", "wordllama-256", "all-MiniLM-L6-v2"}
     assert shipped.ranking("rrf").rrf_k == 60
 
 

@@ -39,7 +39,7 @@ class Asking:
         if text is None or not text.strip():
             return Query(terms(""), (), None), Asked(now, wordless=True)
         clean = normalise(text, "query")
-        (vector,) = await self.embedder.embed([clean])
+        vector = await self.embedder.embed_query(clean)
         found = first(terms(clean), MAX_QUERY_TERMS)
         names = names_in(clean) if profile.by_entity else ()
         query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)

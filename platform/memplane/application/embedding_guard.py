@@ -16,7 +16,9 @@ class EmbeddingGuard:
 
     def __init__(self, storage: Storage, embedder: Embedder, clock: Clock) -> None:
         self._storage = storage
-        self._expected = {"model": embedder.model, "dimensions": embedder.dimensions}
+        self._expected: dict[str, object] = {"model": embedder.model, "dimensions": embedder.dimensions}
+        if embedder.fingerprint is not None:
+            self._expected["fingerprint"] = embedder.fingerprint
         self._clock = clock
         self._checked: set[str] = set()
 
@@ -45,4 +47,7 @@ class EmbeddingGuard:
 
 
 def _named(model: object) -> str:
-    return f"{model.get('model')} ({model.get('dimensions')} dimensions)" if isinstance(model, dict) else str(model)
+    if not isinstance(model, dict):
+        return str(model)
+    files = f", files {model['fingerprint']}" if "fingerprint" in model else ""
+    return f"{model.get('model')} ({model.get('dimensions')} dimensions{files})"

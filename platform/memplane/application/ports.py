@@ -57,13 +57,19 @@ class Embedder(Protocol):
     Attributes:
         model: name of the model, as ``ranking.yaml`` and the metadata table call it.
         dimensions: length of a vector.
+        fingerprint: what tells it from another model of the same name; ``None`` where the name says it all.
     """
 
     model: str
     dimensions: int
+    fingerprint: str | None
 
     async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """One unit vector for each text; ``None`` for a text in which the model finds nothing."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector | None:
+        """The unit vector of a question, to compare with those of texts; ``None`` where the model finds nothing."""
         ...
 
 

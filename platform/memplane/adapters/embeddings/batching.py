@@ -19,11 +19,17 @@ class Encoder(Protocol):
     Attributes:
         model: its name.
         dimensions: length of a vector.
+        fingerprint: what tells it from another model of the same name; ``None`` where the name says it all.
+        query_prompt: what it wants before a question.
+        document_prompt: what it wants before a text that is to be found.
         instant_chars: texts of so many characters together are encoded sooner than another thread would begin to.
     """
 
     model: str
     dimensions: int
+    fingerprint: str | None
+    query_prompt: str
+    document_prompt: str
     instant_chars: int
 
     def encode(self, texts: Sequence[str]) -> list[Vector | None]:
@@ -38,6 +44,7 @@ class BatchingEmbedder:
         self._encoder = encoder
         self.model = encoder.model
         self.dimensions = encoder.dimensions
+        self.fingerprint = encoder.fingerprint
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed")
         self._waiting: list[tuple[Sequence[str], asyncio.Future[list[Vector | None]]]] = []
         self._running: asyncio.Task[None] | None = None
@@ -45,6 +52,15 @@ class BatchingEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """One unit vector for each text; ``None`` for a text in which the model finds nothing."""
+        prompt = self._encoder.document_prompt
+        return await self._embedded([prompt + text for text in texts] if prompt else texts)
+
+    async def embed_query(self, text: str) -> Vector | None:
+        """The unit vector of a question; ``None`` where the model finds nothing in it."""
+        (vector,) = await self._embedded([self._encoder.query_prompt + text])
+        return vector
+
+    async def _embedded(self, texts: Sequence[str]) -> list[Vector | None]:
         wanted = dict.fromkeys(texts)
         known = {text: self._cache[text] for text in wanted if text in self._cache}
         missing = [text for text in wanted if text not in known]

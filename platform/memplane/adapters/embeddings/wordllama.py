@@ -25,6 +25,8 @@ class WordLlama:
 
     model = "wordllama-256"
     dimensions = DIMENSIONS
+    fingerprint: str | None = None
+    query_prompt = document_prompt = ""
     instant_chars = 1_000
 
     def __init__(self) -> None:

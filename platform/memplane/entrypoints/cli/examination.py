@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import sqlalchemy as sa
 
-from memplane.adapters.embeddings.wordllama import WordLlama
+from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.key_file import NAME, KeyFile
 from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
@@ -55,7 +55,7 @@ class Examination:
         else:
             yield from self._postgres(named=named)
         yield _finding("policy", self._policy, "correct the files; `memplane policy check` lists every mistake")
-        yield _finding("embedding model", _embedding, "install memplane again, with its package `wordllama`")
+        yield _finding("embedding model", self._embedding, self._embedding_advice)
         if self._settings.oidc_issuer is not None:
             yield _finding("OIDC issuer", self._issuer, ISSUER_ADVICE)
         if not named:
@@ -137,6 +137,22 @@ class Examination:
         policy = load_policy(folder)
         return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
 
+    def _embedding(self) -> str:
+        encoder = encoder_of(self._settings.embedding_model, self._settings.embedding_name)
+        (vector,) = encoder.encode(["a sentence to try the model with"])
+        if vector is None:
+            raise SettingsError("the embedding model knows no word")
+        known = load_policy(self._settings.policies or shipped_policies()).ranking("default").weights
+        if encoder.model not in known:
+            raise Doubtful(f"{encoder.model}: ranking.yaml has no weights measured for it, those of `*` serve")
+        return f"{encoder.model}, {len(vector)} dimensions"
+
+    @property
+    def _embedding_advice(self) -> str:
+        if self._settings.embedding_model is None:
+            return "install memplane again, with its package `wordllama`"
+        return "correct MEMPLANE_EMBEDDING_MODEL or _NAME; measure weights with benchmarks/calibrate.py --model"
+
     def _issuer(self) -> str:
         from memplane.entrypoints.cli.issuer_examination import issuer_answers  # noqa: PLC0415 - loaded when one is named
 
@@ -169,10 +185,3 @@ def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
         return Finding(check, Status.PROBLEM, without_secrets(" ".join(error.detail.split())), advice)
     except (OSError, ImportError, sqlite3.Error, psycopg.Error, sa.exc.SQLAlchemyError) as error:
         return Finding(check, Status.PROBLEM, without_secrets(" ".join(str(error).split())), advice)
-
-
-def _embedding() -> str:
-    (vector,) = WordLlama().encode(["a sentence to try the model with"])
-    if vector is None:
-        raise SettingsError("the embedding model knows no word")
-    return f"{WordLlama.model}, {len(vector)} dimensions"

@@ -48,12 +48,15 @@ class Server:
 
 
 @contextmanager
-def throwaway_server(policies: Path | None = None, storage: str = "postgres") -> Iterator[Server]:
+def throwaway_server(
+    policies: Path | None = None, storage: str = "postgres", settings: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     """Start a server on a new data folder and a free port of the loopback; end it and remove the folder after.
 
     Args:
         policies: folder of the policy files; the shipped ones without it. The operator's own settings do not count.
         storage: ``postgres`` or ``sqlite``.
+        settings: of the server, as environment variables.
 
     Raises:
         ServerFailed: it did not become ready.
@@ -61,7 +64,7 @@ def throwaway_server(policies: Path | None = None, storage: str = "postgres") ->
     folder = Path(tempfile.mkdtemp(prefix="memplane-bench-"))
     folder.chmod(0o711)  # PostgreSQL's own user must be able to pass through
     try:
-        with running_server(folder / "data", policies, storage) as server:
+        with running_server(folder / "data", policies, storage, settings) as server:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
