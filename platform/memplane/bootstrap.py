@@ -29,33 +29,37 @@ from memplane.application.entities import Entities
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
 from memplane.application.ingest import IngestTurns
+from memplane.application.jobs.running import Jobs
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys, NewKey
+from memplane.application.periodic import Periodic
 from memplane.application.ports import Storage
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
+from memplane.application.recovery import Recovery
 from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
 from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
-from memplane.domain.errors import SettingsError, StorageUnavailable, Unauthenticated
+from memplane.domain.errors import SettingsError, Unauthenticated
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Reach
 from memplane.settings import Settings
 
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
 if TYPE_CHECKING:
-    from memplane.adapters.conversion import Converted, Side, Told
+    from memplane.adapters.conversion import Converted, Told
     from memplane.adapters.oidc.verifier import OidcVerifier
     from memplane.adapters.postgres.storage import PostgresStorage
     from memplane.adapters.sqlite.storage import SqliteStorage
 
 logger = logging.getLogger("memplane")
 POLICY_WATCH_SECONDS = 1.0
+NIGHT_SECONDS = 60.0
 DEFAULT_TENANT = "default"
 USERS_CLAIM = "memplane_users"
 SQLITE = "sqlite:///"
@@ -76,7 +80,7 @@ class Application:
         self.embedder = BatchingEmbedder(encoder_of(settings.embedding_model, settings.embedding_name))
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
-        gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
+        self.gateway = gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
         self._accesses = AccessLog(self.storage, now)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
@@ -93,6 +97,9 @@ class Application:
         self.feedback = Feedback(gateway)
         self.correct = Correct(gateway)
         self.consents = Consents(self.storage, self.policies, gateway, now)
+        self.recovery = Recovery(self.storage, self.policies, gateway, now)
+        self.jobs = Jobs(self.storage, self.policies, gateway, now)
+        self._night = Periodic("the work of the night", NIGHT_SECONDS, self.jobs.due) if settings.jobs else None
         self.ingest = IngestTurns(gateway)
         asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
@@ -110,9 +117,11 @@ class Application:
         self._watch = asyncio.create_task(self._watch_policies())
 
     def serve(self) -> None:
-        """Begin what only a server needs, once opened: the keys of the issuer, if there is one, are fetched."""
+        """Begin what only a server needs, once opened: an issuer's keys, and the work of the night."""
         if self.verifier is not None:
             self.verifier.keys.start()
+        if self._night is not None:
+            self._night.start()
 
     async def close(self) -> None:
         """Finish what was begun and disconnect."""
@@ -121,6 +130,8 @@ class Application:
             await asyncio.gather(self._watch, return_exceptions=True)
         if self.verifier is not None:
             await self.verifier.keys.stop()
+        if self._night is not None:
+            await self._night.stop()
         await self.key_uses.stop()
         await self._accesses.stop()
         await self.storage.close()
@@ -313,12 +324,13 @@ def convert(source: str, target: str, tenant: str | None, app_role: str, told: "
         MemplaneError: see `Conversion.run`.
     """
     from memplane.adapters.conversion import Conversion, refuse_several_tenants  # noqa: PLC0415 - which little else needs
+    from memplane.adapters.conversion_sides import file_side, postgres_side  # noqa: PLC0415 - which little else needs
 
     if _is_file(source) == _is_file(target):
         instead = "copy a file with `memplane backup`" if _is_file(source) else "copy a database with pg_dump"
         raise SettingsError(f"one side has to be a SQLite file and the other a PostgreSQL database; {instead}")
     with ExitStack() as cleanup:
-        sides = (_file_side, _postgres_side) if _is_file(source) else (_postgres_side, _file_side)
+        sides = (file_side, postgres_side) if _is_file(source) else (postgres_side, file_side)
         found = sides[0](source, cleanup, tenant, None)
         if tenant is None:
             refuse_several_tenants(found)
@@ -327,39 +339,6 @@ def convert(source: str, target: str, tenant: str | None, app_role: str, told: "
 
 def _is_file(where: str) -> bool:
     return not where.startswith(POSTGRES) and not Path(where).is_dir()
-
-
-def _file_side(where: str, cleanup: ExitStack, _tenant: str | None, app_role: str | None) -> "Side":
-    from memplane.adapters.conversion import Side  # noqa: PLC0415 - which little else needs
-    from memplane.adapters.sqlite import provision  # noqa: PLC0415 - loaded when it is chosen
-
-    path = Path(where.removeprefix(SQLITE)).absolute()
-    if app_role is not None:
-        provision.migrate(path)
-    elif not path.is_file():
-        raise StorageUnavailable(f"{path}: there is no such file")
-    engine = provision.checked(path)
-    cleanup.callback(engine.dispose)
-    return Side(str(path), engine, DEFAULT_TENANT)
-
-
-def _postgres_side(where: str, cleanup: ExitStack, tenant: str | None, app_role: str | None) -> "Side":
-    from memplane.adapters.conversion import Side  # noqa: PLC0415 - which little else needs
-    from memplane.adapters.postgres import provision  # noqa: PLC0415 - loaded when it is chosen
-
-    url = name = where
-    if not where.startswith(POSTGRES):
-        from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
-
-        server = cleanup.enter_context(EmbeddedPostgres.start(Path(where)))
-        provision.provision_embedded(server)
-        url = server.url(user=provision.OWNER_ROLE, database=provision.DATABASE)
-        name = f"the database of {Path(where).absolute()}"
-    elif app_role is not None:
-        provision.migrate(url, app_role)
-    engine = provision.checked(url)
-    cleanup.callback(engine.dispose)
-    return Side(name if name != url else engine.url.render_as_string(), engine, tenant or DEFAULT_TENANT)
 
 
 async def ensure_keys(application: Application, folder: Path) -> KeyFile:

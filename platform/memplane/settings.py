@@ -139,6 +139,7 @@ class Settings(OidcSettings):
         le=100,
         description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
     )
+    jobs: bool = Field(default=True, description="whether this server does the work of the night, for all tenants")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="DEBUG, INFO, WARNING or ERROR"
     )

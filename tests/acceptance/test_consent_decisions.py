@@ -1,6 +1,8 @@
 """What decisions and acknowledgements do, and that each does it once."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import pytest
 
@@ -228,3 +230,112 @@ class TestAcknowledgement:
         turn = caller.say("Yes.")["turn_id"]
         lapse(tenant, proposal)
         refused(caller.post(f"/v1/consents/{proposal}/ack", {"turn_id": turn}), 409, "proposal_expired")
+
+    def test_a_bare_yes_agrees_only_to_what_waits_alone(self, caller: Caller) -> None:
+        city = caller.say("I live in Berlin.")["extracted"][0]["id"]
+        name = caller.say("Please call me Alex.")["extracted"][0]["id"]
+        bare = caller.say("Yes, please do.")["turn_id"]
+        for proposal in (city, name):
+            refused(caller.post(f"/v1/consents/{proposal}/ack", {"turn_id": bare}), 422, "not_an_agreement")
+        assert context(caller) == {}
+        named = caller.say("Yes, call me Alex.")["turn_id"]
+        assert decide(caller, name, "ack", turn_id=named)["outcome"] == "approved"  # the control: it is said
+        # what else waited when it was said still did then
+        refused(caller.post(f"/v1/consents/{city}/ack", {"turn_id": bare}), 422, "not_an_agreement")
+        late = caller.say("Yes, please do.")["turn_id"]
+        assert decide(caller, city, "ack", turn_id=late)["outcome"] == "approved"  # the control: it waits alone
+        assert context(caller) == {"city": "Berlin", "preferred_name": "Alex"}
+
+    def test_what_waits_for_others_makes_no_yes_doubtful(self, tenant: Tenant, caller: Caller) -> None:
+        proposal = caller.say("I live in Berlin.")["extracted"][0]["id"]
+        queue(caller, "The user is called Sam.", user_id="ben")
+        lapse(tenant, queue(caller, "The user is called Alex."))
+        queue(tenant.caller("supervisor", trust="inner"))  # another writer's, for the same value
+        turn = caller.say("Yes.")["turn_id"]
+        queue(caller, "The user is called Kim.")  # later than the yes
+        assert decide(caller, proposal, "ack", turn_id=turn)["outcome"] == "approved"
+
+    def test_one_turn_agrees_to_one_proposal(self, caller: Caller) -> None:
+        city, name = queue(caller), queue(caller, "The user is called Berlin.")
+        turn = caller.say("Yes, Berlin.")["turn_id"]
+        assert decide(caller, city, "ack", turn_id=turn)["outcome"] == "approved"
+        refused(caller.post(f"/v1/consents/{name}/ack", {"turn_id": turn}), 422, "not_an_agreement")
+        assert context(caller) == {"city": "Berlin"}
+        assert decide(caller, city, "ack", turn_id=turn)["outcome"] == "unchanged"
+        other = caller.say("Yes, Berlin.")["turn_id"]
+        assert decide(caller, name, "ack", turn_id=other)["outcome"] == "approved"  # the control
+
+    def test_of_proposals_that_a_turn_is_sent_for_at_once_one_is_approved(self, tenant: Tenant, caller: Caller) -> None:
+        proposals = [queue(caller), queue(caller, "The user is called Berlin.")]
+        turn = caller.say("Yes, Berlin.")["turn_id"]
+        with ThreadPoolExecutor(2) as pool:
+            sent = list(pool.map(lambda each: caller.post(f"/v1/consents/{each}/ack", {"turn_id": turn}), proposals))
+        assert sorted(each.status_code for each in sent) == [200, 422]
+        assert tenant.count("user_context") == 1
+
+
+class TestSince:
+    """What became of things between a proposal and its approval."""
+
+    def test_an_approval_changes_no_other_field(self, caller: Caller, reviewer: Caller) -> None:
+        decide(reviewer, queue(caller))
+        both = queue(caller, f"The user is called Alex. {BERLIN}")  # says again what holds, so that it can wait
+        decide(reviewer, queue(caller, MUNICH))
+        refused(reviewer.post(f"/v1/consents/{both}/approve", {}), 409, "proposal_outdated")
+        assert context(caller) == {"city": "Munich"}
+        assert MUNICH in texts(caller)
+        (waiting,) = listed(reviewer, state="pending")
+        assert waiting["id"] == both
+        bulk = reviewer.post("/v1/consents/bulk", {"items": [{"id": both, "decision": "approve"}]}).json()["items"]
+        assert [each["code"] for each in bulk] == ["proposal_outdated"]
+        said_now = queue(caller, f"The user is called Kim. {MUNICH}")
+        assert decide(reviewer, said_now)["outcome"] == "approved"  # the control: it says what holds
+        assert context(caller) == {"city": "Munich", "preferred_name": "Kim"}
+        assert decide(reviewer, both, "reject")["outcome"] == "rejected"
+
+    def test_nor_one_whose_memory_is_gone(self, caller: Caller, reviewer: Caller) -> None:
+        city = decide(reviewer, queue(caller))["memory_id"]
+        both = queue(caller, f"The user is called Alex. {BERLIN}")
+        assert caller.delete(f"/v1/memories/{city}").status_code == 200
+        refused(reviewer.post(f"/v1/consents/{both}/approve", {}), 409, "proposal_outdated")
+        assert context(caller) == {}
+        assert caller.post(f"/v1/memories/{city}/restore", {}).json()["outcome"] == "restored"
+        assert decide(reviewer, both)["outcome"] == "approved"  # the control: it holds again
+
+    def test_a_value_whose_memory_has_expired_holds_anew(
+        self, tenant: Tenant, caller: Caller, reviewer: Caller
+    ) -> None:
+        first = decide(reviewer, queue(caller))["memory_id"]
+        tenant.expire(first)
+        assert context(caller) == {}
+        again = decide(reviewer, queue(caller))
+        assert context(caller) == {"city": "Berlin"}
+        assert again["memory_id"] != first
+        assert texts(caller, categories=["profile"]) == {BERLIN}
+
+    def test_a_value_that_is_true_no_longer_holds_anew(self, tenant: Tenant, caller: Caller, reviewer: Caller) -> None:
+        first = decide(reviewer, queue(caller))["memory_id"]
+        past = "2024-01-01T00:00:00.000000+00:00"
+        tenant.rows("UPDATE memories SET valid_until = %(past)s WHERE id = %(id)s", past=past, id=UUID(first))
+        assert context(caller) == {}
+        again = decide(reviewer, queue(caller))
+        assert context(caller) == {"city": "Berlin"}
+        assert events(caller, first)[0] == "RETRACT"
+        assert again["memory_id"] != first
+
+    def test_an_end_that_has_passed_meanwhile_is_none(self, tenant: Tenant, caller: Caller, reviewer: Caller) -> None:
+        ends = {"expires_at": "2120-01-01T00:00:00Z", "valid_until": "2120-01-01T00:00:00Z"}
+        lasting, proposal = queue(caller, "The user is called Alex.", **ends), queue(caller, **ends)
+        written = tenant.rows("SELECT meta FROM consent_proposals WHERE id = %(id)s", id=UUID(proposal))[0]["meta"]
+        meta = (
+            json.dumps(written).replace("2120-", "2020-")
+            if isinstance(written, dict)
+            else written.replace("2120-", "2020-")
+        )
+        tenant.rows("UPDATE consent_proposals SET meta = %(meta)s WHERE id = %(id)s", meta=meta, id=UUID(proposal))
+        for each in (lasting, proposal):
+            decide(reviewer, each)
+        assert context(caller) == {"city": "Berlin", "preferred_name": "Alex"}
+        found = {item["field"]: item["memory_id"] for item in caller.get(f"/v1/users/{USER}/context").json()["items"]}
+        kept = {name: caller.get(f"/v1/memories/{each}").json()["valid_until"] for name, each in found.items()}
+        assert (kept["city"], kept["preferred_name"] is None) == (None, False)

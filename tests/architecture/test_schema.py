@@ -11,7 +11,7 @@ NOT_BY_TENANT = {
 }
 TABLES = {
     "tenants", "memories", "turns", "relations", "entities", "entity_aliases", "memory_entities", "history",
-    "thread_revision", "change_log", "events", "api_keys", "idempotency_keys", "tombstones", "metadata",
+    "thread_revision", "change_log", "events", "api_keys", "idempotency_keys", "job_runs", "tombstones", "metadata",
     "consent_proposals", "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history",
 }  # fmt: skip

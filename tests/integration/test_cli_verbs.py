@@ -12,6 +12,7 @@ from memplane.client import MemplaneSync
 from memplane.contracts.memories import MemoryRecord
 
 NOBODY = str(UUID(int=0))
+UUID_LIKE = "01a1ff17-b5e4-727e-b6d5-dfbc32519911"
 VERBS = ("reinforce", "demote", "pin", "confirm", "retract", "reject", "forget", "restore")
 
 
@@ -110,6 +111,32 @@ def test_what_is_forgotten_is_restored_and_what_is_rejected_is_not(served: Serve
         served.run("remember", "the user has to book a HALL", "--user", user, "--category", "tasks", "--json"),
     ):
         assert (refused.code, refused.document["error"]["code"]) == (1, "value_rejected")
+
+
+def test_all_that_a_user_lost_is_restored_and_what_is_deleted_is_purged(served: Served, user: str) -> None:
+    words = ["The user has to book a hall.", "The user has to buy bread."]
+    lost = [remember(served, user, each) for each in words]
+    for each in lost:
+        served.run("forget", each)
+    done = served.run("restore", "--user", user, "--since", "2020-01-01", "--json")
+    assert (done.code, {item["id"] for item in done.document["items"]}) == (0, set(lost))
+    assert set(contents(served, user)) == set(words)
+    for each in lost:
+        served.run("forget", each, "--tombstone")
+    refused = served.run("remember", words[0], "--user", user, "--category", "tasks", "--json")
+    assert refused.document["error"]["code"] == "value_rejected"
+    assert served.run("purge", "--user", user, "--yes", "--json").document["purged"] == 0  # none is due
+    assert served.run("purge", "--user", user).code != 0  # nobody said yes
+    assert served.run("purge", lost[0], "--early", "--yes", "--json").document["purged"] == 1
+    assert "1 removed for good" in served.run("purge", "--user", user, "--early", "--yes").out
+    assert served.run("restore", lost[0], "--json").document["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("wrong", [(), ("--user", "u1"), ("--since", "2020-01-01"), ("x", "--user", "u1")])
+def test_what_to_restore_is_said_in_one_way(served: Served, wrong: tuple[str, ...]) -> None:
+    named = [UUID_LIKE if each == "x" else each for each in wrong]
+    assert served.run("restore", *named).code == 2
+    assert served.run("purge", *(() if len(named) < 3 else named), "--yes").code == 2
 
 
 def test_a_correction_takes_the_place_of_what_was_wrong(served: Served, user: str) -> None:

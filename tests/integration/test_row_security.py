@@ -270,7 +270,8 @@ def test_every_table_that_knows_users_is_bound_to_them() -> None:
     } | {"history"}  # which outlives its memory
     assert (set(OWNED), set(BELONGING)) == (owned, belonging)
     assert {table.name for table in TABLES} - owned - belonging == {
-        "tenants", "api_keys", "key_history", "idempotency_keys", "metadata", "alembic_version", "rate_limits"
+        "tenants", "api_keys", "key_history", "idempotency_keys", "job_runs", "metadata", "alembic_version",
+        "rate_limits",
     } - set(UNTENANTED)  # fmt: skip
 
 
@@ -334,7 +335,9 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
     expected = {(name, "tenant_isolation", "ALL", tenant) for name in (table.name for table in TABLES)}
     wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
-    assert wider == expected | {("api_keys", "key_lookup", "SELECT", key)}
+    listing = "(current_setting('memplane.listing'::text, true) = 'tenants'::text)"
+    lookups = {("api_keys", "key_lookup", "SELECT", key), ("tenants", "tenant_listing", "SELECT", listing)}
+    assert wider == expected | lookups
     narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
     by_command = {
         (name, f"user_{command.lower()}", command) for name in BELONGING for command in ("SELECT", "UPDATE", "DELETE")

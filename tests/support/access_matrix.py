@@ -24,6 +24,7 @@ class Categories(Enum):
     ABSENT = "its records are as if they were not there"
     LEFT_OUT = "its changes are left out"
     EACH = "of several records each that is foreign is as if it were not there"
+    OPERATED = "those outside the agent's allowlist stay as they are; a key of no agent reaches all"
     NONE = "the route touches no memories"
 
 
@@ -36,6 +37,7 @@ class Tenants(Enum):
     EACH = "of several ids each that is foreign is as if it were not there"
     KEYS = "the caller sees and changes keys of its own tenant alone"
     THREADS = "a thread of the same name is the caller's own, or as if it were not there"
+    OPERATED = "another tenant's stay as they are, and a foreign id is as if it were not there"
     NONE = "the route touches no tenant"
 
 
@@ -177,6 +179,14 @@ ACCESS: Sequence[Access] = (
     ),
     Access("POST", f"{_KEYS}/{{key_id}}/rotate", _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {}),
     Access("POST", f"{_KEYS}/{{key_id}}/revoke", _ADMIN, Categories.NONE, Tenants.KEYS),
+    Access(
+        "POST", "/v1/admin/restore", _ADMIN, Categories.OPERATED, Tenants.OPERATED, deleted=True,
+        body=lambda _: {"user_id": USER, "since": "2020-01-01T00:00:00Z"},
+    ),
+    Access(
+        "POST", "/v1/admin/purge", _ADMIN, Categories.OPERATED, Tenants.OPERATED, deleted=True,
+        body=lambda _: {"user_id": USER, "early": True},
+    ),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/openapi.json", None, Categories.NONE, Tenants.NONE),

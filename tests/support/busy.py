@@ -49,6 +49,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}),
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
     "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
+    "job_runs": (365, {"name": "'ttl'", "period": "n::text"}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
     "key_history": (20_000, {"id": NTH, "key_id": "{tenant} || n % 2000", "event": "'rotated'"}),
 }  # fmt: skip

@@ -210,4 +210,4 @@ def _served(
 
 def _settings(chosen: dict[str, Any]) -> Settings:
     # a test asks as fast as it can, and many things at once; those of the rates and of turns choose
-    return Settings(**({"pool_size": 8, "rate_per_second": 0, "tenant_share": 0} | chosen))
+    return Settings(**({"pool_size": 8, "rate_per_second": 0, "tenant_share": 0, "jobs": False} | chosen))

@@ -13,6 +13,7 @@ WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
 CONSENT = "consent.yaml"
+LIFECYCLE = "lifecycle.yaml"
 
 SMALL = {
     "categories.yaml": """\
@@ -70,6 +71,14 @@ sensitive: [city]
 proposal_days: 7
 benign: [tone]
 corroboration: {turns: 2, insight_confidence: 0.9}
+""",
+    "lifecycle.yaml": """\
+ttl: {days: 60, importance_below: 3}
+decay: {rate: 0.0002, floor: 0.05}
+layers: {promote_hits: 3, promote_days: 7, capacity: 500, archive_score: 0.5, archive_days: 30}
+size: {max: 100000, prune_percent: 10}
+purge_days: 30
+hour: 4
 """,
 }
 

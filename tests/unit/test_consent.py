@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain.agreement import is_agreement
+from memplane.domain.agreement import is_agreement, names
 from memplane.domain.consent import ConsentRules, ProposalState, Verdict, decides, state_at
 from memplane.domain.errors import AlreadyDecided, ProposalExpired
 from memplane.domain.memory import MemoryText
@@ -87,6 +87,19 @@ def test_what_does_not_agree(text: str) -> None:
 def test_no_denial_agrees_whatever_stands_beside_it(noise: str, denial: str) -> None:
     for text in (f"Yes {denial} {noise}", f"Yes {noise} {denial}", f"{denial}, yes"):
         assert not is_agreement(text, "Alex")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "named"),
+    [
+        ("Yes, call me Alex.", "Alex", True), ("Yes, ALEX!", "Alex", True), ("Yes, New York.", "New York", True),
+        ("Yes, they/them.", "they/them", True), ("Yes.", "Alex", False), ("Yes, please do it.", "it", False),
+        ("Yes, York.", "New York", False), ("Ja.", "Ja", False), ("Yes, new.", "New", False), ("", "Alex", False),
+        ("Alex", "Alex", False),
+    ],
+)  # fmt: skip
+def test_whether_the_value_is_said(text: str, value: str, *, named: bool) -> None:
+    assert names(text, value) is named
 
 
 STATING = {

@@ -14,11 +14,23 @@ from memplane.adapters.policy_files import KNOWN_FILES, digest_of, load_policy, 
 from memplane.adapters.policy_files.document import MAX_BYTES
 from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
+from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Pii
 from memplane.domain.policy import Bm25, Category, ContextMode, FusionWeights, Policy, RankingMethod, Trust, TypeWriting
 from memplane.domain.screening import Screening
-from unit.small_policy import CATEGORIES, CONSENT, MERGE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from unit.small_policy import (
+    CATEGORIES,
+    CONSENT,
+    LIFECYCLE,
+    MERGE,
+    RANKING,
+    SMALL,
+    TRUST,
+    WRITING,
+    mistakes,
+    write_small,
+)
 
 RAG_20 = (
     *("preferences", "goals", "tasks", "projects", "recent_activity", "relationships", "relationship_dynamic"),
@@ -102,6 +114,11 @@ def test_the_shipped_rankings(shipped: Policy) -> None:
     assert shipped.ranking("rrf").rrf_k == 60
 
 
+def test_the_shipped_lifecycle_rules(shipped: Policy) -> None:
+    assert shipped.lifecycle == LifecycleRules()
+    assert (shipped.lifecycle.idle, shipped.lifecycle.purge_after) == (timedelta(days=60), timedelta(days=30))
+
+
 def test_the_shipped_consent_rules(shipped: Policy) -> None:
     sensitive = ("preferred_name", "pronouns", "city", "language")
     assert shipped.consent == ConsentRules(sensitive, ("tone", "goals_add"), timedelta(days=7), 2, 0.9)
@@ -130,7 +147,7 @@ def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:
     policy = load_policy(write_small(tmp_path))
     stream = b"".join(
         file.encode() + b"\0" + str(len(SMALL[file].encode())).encode() + b"\0" + SMALL[file].encode()
-        for file in (CATEGORIES, CONSENT, MERGE, RANKING, TRUST, WRITING)
+        for file in (CATEGORIES, CONSENT, LIFECYCLE, MERGE, RANKING, TRUST, WRITING)
     )
     assert policy.digest == "sha256:" + sha256(stream).hexdigest()
     (tmp_path / TRUST).write_text(SMALL[TRUST] + "# a comment\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Pii
 from memplane.domain.policy import ContextMode, RankingMethod, Trust
 from memplane.domain.screening import Screening
-from unit.small_policy import CATEGORIES, CONSENT, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
+from unit.small_policy import CATEGORIES, CONSENT, LIFECYCLE, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
 
 
 def schema_of(file: str) -> dict[str, Any]:
@@ -130,6 +130,13 @@ AGREED = [
     (CONSENT, "0.9", "1.1", "surer than sure"),
     (CONSENT, "proposal_days", "propsal_days", "unknown key of consent"),
     (CONSENT, "benign: [tone]\n", "", "missing benign fields"),
+    (LIFECYCLE, "days: 60", "days: 0", "no days at all"),
+    (LIFECYCLE, "importance_below: 3", "importance_below: 7", "no importance"),
+    (LIFECYCLE, "floor: 0.05", "floor: 1.5", "surer than sure, to go"),
+    (LIFECYCLE, "capacity: 500", "capacity: 0", "no room at all"),
+    (LIFECYCLE, "prune_percent: 10", "prune_percent: 101", "more than everything"),
+    (LIFECYCLE, "hour: 4", "hour: 24", "no hour"),
+    (LIFECYCLE, "hour: 4", "hours: 4", "unknown key of the lifecycle"),
 ]
 
 

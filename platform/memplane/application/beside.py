@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +17,7 @@ from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
-from memplane.domain.lifecycle import PURGE_AFTER, check_transition
+from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import FULL_AUTHORITY, RETRIEVABLE_TRUST, Memory, State
 from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at, same_store, says_again
 from memplane.domain.scope import Filters, Scope, trust_levels
@@ -212,6 +213,19 @@ async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str
     return gone
 
 
+def is_over(there: Memory, new: Memory, now: datetime) -> bool:
+    """Whether a memory is no longer read while the new one, which says the same, would be."""
+    if there.expires_at is not None and there.expires_at <= now:
+        return True
+    ended = there.valid_until is not None and there.valid_until <= now
+    return ended and (new.valid_until is None or new.valid_until > now)
+
+
+def later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two ends; none is later than any."""
+    return None if one is None or other is None else max(one, other)
+
+
 async def retire(write: Write, over: Memory) -> None:
     """Take a memory that expired, or is true no longer, out of the way of one that says the same anew."""
     if over.expires_at is None or over.expires_at > write.now:
@@ -227,7 +241,7 @@ def deleted(write: Write, memory: Memory) -> Memory:
     return replace(
         memory,
         state=State.SOFT_DELETED,
-        purge_at=write.now + PURGE_AFTER,
+        purge_at=write.now + write.policy.lifecycle.purge_after,
         updated_at=write.now,
         version=memory.version + 1,
     )

@@ -25,7 +25,9 @@ MAX_REASON = 63
 MAX_FIELDS = 500
 _CLOCKS = timedelta(minutes=5)
 """How far a caller's clock may be behind the server's."""
-_OF_ONE = frozenset({"conflict", "proposal_expired", "already_decided", "value_rejected", "not_found"})
+_OF_ONE = frozenset(
+    {"conflict", "proposal_expired", "proposal_outdated", "already_decided", "value_rejected", "not_found"}
+)
 """What goes wrong with one decision of several and concerns no other."""
 
 
@@ -99,6 +101,7 @@ class Consents:
             ProposalExpired: its time is over.
             AlreadyDecided: the opposite was decided.
             ValueRejected: the value was rejected elsewhere since.
+            ProposalOutdated: its words state another field besides, which has another value by now.
         """
         speaker = self._speaker(principal, KeyScope.CONSENT, agent)
         return await self._carried_out(principal, speaker, ruling, KeyScope.CONSENT, once)
@@ -157,8 +160,9 @@ class Consents:
             ScopeForbidden: the key lacks ``memory:write``.
             TrustTooLow: it is not fully trusted.
             NotFound: no such proposal, or no such turn of its user, or not the caller's.
-            NotAnAgreement: somebody else said it, before the proposal was made, or it does not agree.
-            ProposalExpired, AlreadyDecided, ValueRejected: as :meth:`decide`.
+            NotAnAgreement: somebody else said it, before the proposal was made, it does not agree, or not plainly to
+                this one: it names no value and others waited, or it was taken for another one's.
+            ProposalExpired, AlreadyDecided, ValueRejected, ProposalOutdated: as :meth:`decide`.
         """
         speaker = self._speaker(principal, KeyScope.WRITE, agent)
         await self._gateway.replayed(principal, once)
@@ -167,7 +171,7 @@ class Consents:
         if turn is None or turn.user_id != proposal.user_id:
             raise NotFound("no such turn of the proposal's user")
         check_acknowledgement(proposal, turn)
-        ruling = Ruling(proposal_id, Verdict.APPROVE, acknowledged_by=turn.id)
+        ruling = Ruling(proposal_id, Verdict.APPROVE, acknowledgement=turn)
         return await self._carried_out(principal, speaker, ruling, KeyScope.WRITE, once)
 
     async def context(self, principal: Principal, user_id: str, agent: str | None = None) -> Sequence[ContextField]:

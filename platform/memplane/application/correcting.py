@@ -7,12 +7,13 @@ from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import CORRECTED, overrule, refuse_rejected, supersede
-from memplane.application.feedback import Verb, kept, target
+from memplane.application.feedback import Verb, target
 from memplane.application.gateway import Gateway, Write
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge, SearchMaterial
 from memplane.application.remember import NewMemory, prepare
+from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict

@@ -5,17 +5,28 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
-from memplane.application.beside import Placed, is_rejected, neighbours, overrule, rejected, supersede
+from memplane.application.beside import (
+    Placed,
+    is_over,
+    is_rejected,
+    later,
+    neighbours,
+    overrule,
+    rejected,
+    retire,
+    supersede,
+)
 from memplane.application.gateway import Write
 from memplane.application.placing import SUPERSEDES, note_mentions
-from memplane.application.proposing import draft_of, grave, seen_in
+from memplane.application.proposing import draft_of, grave, require_unchanged, seen_in
 from memplane.application.records import Burial, ContextField, Edge, Proposal, SearchMaterial
 from memplane.application.targets import writable_scope
+from memplane.domain.agreement import names
 from memplane.domain.consent import MULTIPLE, Verdict, decides, state_at
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory, State, TrustState
+from memplane.domain.memory import Memory, State, TrustState, Turn
 from memplane.domain.tombstones import value_key
 
 MISSING = "no such proposal"
@@ -30,13 +41,13 @@ class Ruling:
         proposal_id: which.
         verdict: what is decided.
         reason: why, for a rejection.
-        acknowledged_by: the turn in which the user agreed, if it was in the chat.
+        acknowledgement: the turn in which the user agreed, if it was in the chat.
     """
 
     proposal_id: UUID
     verdict: Verdict
     reason: str | None = None
-    acknowledged_by: UUID | None = None
+    acknowledgement: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,8 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
         ProposalExpired: its time is over.
         AlreadyDecided: the opposite was decided.
         ValueRejected: the value was rejected elsewhere since.
+        ProposalOutdated: its words state another field besides, which has another value by now.
+        NotAnAgreement: the turn that acknowledges it agreed to another one, or may have meant another one.
     """
     stored = await write.uow.consents.lock(ruling.proposal_id)
     scope = writable_scope(write, agent)
@@ -78,6 +91,8 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
     if scope.users is not None and stored.user_id not in scope.users:
         raise NotFound(MISSING)
     proposal = replace(stored, state=state_at(stored.state, stored.expires_at, write.now))
+    if ruling.acknowledgement is not None:
+        await _require_meant(write, proposal, ruling.acknowledgement)
     if not decides(proposal.state, ruling.verdict):
         return Decided("unchanged", proposal)
     decided = replace(
@@ -85,7 +100,7 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
         state=ruling.verdict.state,
         decided_at=write.now,
         decided_by=write.principal.actor,
-        acknowledged_by=ruling.acknowledged_by,
+        acknowledged_by=None if ruling.acknowledgement is None else ruling.acknowledgement.id,
         reason=ruling.reason,
     )
     if ruling.verdict is Verdict.REJECT:
@@ -93,6 +108,24 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
     if material is None:
         raise Conflict("the proposal is being changed at this moment; try again")
     return await _approved(write, agent, decided, material)
+
+
+async def _require_meant(write: Write, proposal: Proposal, turn: Turn) -> None:
+    """Stop here when a turn that agrees may have meant another proposal.
+
+    What else waits is counted whoever may see it: the user may have been asked by anybody.
+
+    Raises:
+        NotAnAgreement: it was taken for another one's, or others waited when it was said and it names no value.
+    """
+    consents = write.uow.consents
+    if await consents.acknowledges_other(proposal, turn.id):
+        raise NotAnAgreement("turn_id: the turn agreed to another proposal; ask the user again", field="turn_id")
+    if not names(turn.text, proposal.new_value) and await consents.others_waited(proposal, turn.recorded_at):
+        raise NotAnAgreement(
+            "turn_id: it is not plain to what the turn agrees; ask the user again, so that the answer names the value",
+            field="turn_id",
+        )
 
 
 async def _rejected(write: Write, decided: Proposal) -> Decided:
@@ -115,10 +148,11 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
         raise rejected()
     if await is_rejected(write, memory):
         raise rejected()
-    there = await write.uow.memories.find_duplicate(memory)
+    await require_unchanged(write, memory, decided.field)
+    there = await _standing(write, memory)
     if there is not None and there.value_hash != memory.value_hash:  # another record has the name by now
         memory = replace(memory, external_id=None)
-        there = await write.uow.memories.find_duplicate(memory)
+        there = await _standing(write, memory)
     rivals = await _rivals(write, agent, decided, memory, material)
     why: dict[str, object] = {"verdict": CONSENTED, "proposal": str(decided.id)}
     if there is None:
@@ -134,6 +168,13 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
     )  # fmt: skip
     await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)
     return Decided("approved", decided, await write.settle(held.user_id, held.thread_id), gone)
+
+
+async def _standing(write: Write, memory: Memory) -> Memory | None:
+    """The active memory of a memory's name or value, once what is over has made room: in it the field would be lost."""
+    while (there := await write.uow.memories.find_duplicate(memory)) is not None and is_over(there, memory, write.now):
+        await retire(write, there)
+    return there
 
 
 async def _stored(
@@ -158,8 +199,11 @@ async def _confirmed(
         there,
         trust_state=TrustState.CONFIRMED,
         confidence=1.0,
+        decay_rate=0.0,
         authority=max(there.authority, memory.authority),
         mention_count=there.mention_count + 1,
+        expires_at=later(there.expires_at, memory.expires_at),
+        valid_until=later(there.valid_until, memory.valid_until),
         source_ids=tuple(dict.fromkeys((*there.source_ids, *memory.source_ids))),
         updated_at=write.now,
         version=there.version + 1,

@@ -1,19 +1,20 @@
 """What callers say of a memory: that it helped, that it is right, wrong, or no longer so."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import RESTORED, Placed, deleted, is_rejected, neighbours, overrule, supersede
+from memplane.application.beside import Placed, deleted, neighbours, overrule, supersede
 from memplane.application.gateway import Gateway, Once, Write
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
-from memplane.application.proposing import grave, held_back, seen_in
-from memplane.application.records import Burial, Edge, SearchMaterial
+from memplane.application.proposing import held_back, seen_in
+from memplane.application.records import Edge, SearchMaterial
+from memplane.application.restoring import RESTORABLE, active, bring_back, bury, kept
 from memplane.application.targets import LASTING, found, locked, require_full, require_weight, writable_scope
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, ValueRejected
+from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import Memory, State, TrustState
@@ -45,7 +46,6 @@ class Verb:
 
 Change = Callable[[Write, Memory], Awaitable[Outcome]]
 ChangeWithMaterial = Callable[[Write, Memory, SearchMaterial], Awaitable[Outcome]]
-_MAX_STEPS = 20
 
 
 class Feedback:
@@ -128,13 +128,14 @@ class Feedback:
         require_full(principal, "confirm")
 
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
-            sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0)
+            sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0, decay_rate=0.0)
             doubted = memory.trust_state is TrustState.DISPUTED
             if doubted and (waiting := await held_back(write, memory, await seen_in(write.policy, memory))):
                 return waiting
             overruled: tuple[UUID, ...] = ()
             if doubted:
-                rivals = await _active(write, principal, verb, await write.uow.graph.linked(memory.id, DISPUTES))
+                scope = writable_scope(write, principal.speak_as(verb.agent))
+                rivals = await active(write, scope, await write.uow.graph.linked(memory.id, DISPUTES))
                 overruled = await overrule(write, memory, material, {"verdict": "confirmed"}, rivals)
                 await write.uow.graph.link([Edge(memory.id, each, 1.0, SUPERSEDES) for each in overruled], write.now)
             told = ChangeEvent.CREATED if doubted else None
@@ -169,10 +170,7 @@ class Feedback:
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             check_transition(memory.state, State.SOFT_DELETED)
             keys = rejected_keys(memory.text)
-            burial = Burial(why, principal.actor, write.now)
-            await write.uow.tombstones.bury(memory.user_id, memory.category, keys, burial)
-            for stated in await seen_in(write.policy, memory):
-                await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], burial)
+            await bury(write, memory, why)
             gone = await _rejected(write, memory, why)
             # what says the same elsewhere in the category goes too: another type, store or wording
             copies = [
@@ -198,25 +196,9 @@ class Feedback:
         """
 
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
-            require_weight(principal, memory)
-            check_transition(memory.state, State.ACTIVE)
-            if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
-                raise ValueRejected("a person rejected or erased this value; it is not brought back")
-            if waiting := await held_back(write, memory, await seen_in(write.policy, memory)):
-                return waiting
-            until = memory.valid_until if memory.superseded_at is None else None
-            back = replace(
-                memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until
-            )
-            overruled: tuple[UUID, ...] = ()
-            if memory.trust_state is not TrustState.DISPUTED:
-                later = await _active(write, principal, verb, await _successors(write, principal, verb, memory))
-                overruled = await overrule(write, back, material, {"verdict": RESTORED}, later)
-            done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
-            return replace(done, outcome="restored", overruled=overruled)
+            return await bring_back(write, writable_scope(write, principal.speak_as(verb.agent)), memory, material)
 
-        gone = (State.SUPERSEDED, State.ARCHIVED, State.SOFT_DELETED)
-        return await self._run_with_material(principal, verb, change, gone)
+        return await self._run_with_material(principal, verb, change, RESTORABLE)
 
 
 async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
@@ -226,40 +208,6 @@ async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
     return gone
 
 
-async def _successors(write: Write, principal: Principal, verb: Verb, memory: Memory) -> list[UUID]:
-    """What took a memory's place, and what took the place of that."""
-    found: list[UUID] = []
-    scope = writable_scope(write, principal.speak_as(verb.agent))
-    following = memory.superseded_by
-    while following is not None and following not in found and len(found) < _MAX_STEPS:
-        found.append(following)
-        after = await write.uow.memories.find(scope, following)
-        following = None if after is None else after.superseded_by
-    return found
-
-
-async def _active(write: Write, principal: Principal, verb: Verb, ids: Sequence[UUID]) -> list[Memory]:
-    """Those of the memories that are active and the caller's to change."""
-    scope = writable_scope(write, principal.speak_as(verb.agent))
-    found = [await write.uow.memories.lock(scope, each) for each in ids]
-    return [each for each in found if each is not None and each.state is State.ACTIVE]
-
-
 async def target(write: Write, agent: str, verb: Verb, states: tuple[State, ...]) -> Memory:
     """The memory, locked, in one of some states: active and believed or disputed, unless others are named."""
     return await locked(write, agent, verb.memory_id, verb.version, states or (State.ACTIVE,))
-
-
-async def kept(
-    write: Write, before: Memory, after: Memory, event: HistoryEvent, told: ChangeEvent | None = None, **meta: object
-) -> Outcome:
-    """Store a changed memory, and note why.
-
-    Raises:
-        Conflict: another active memory says exactly this.
-    """
-    changed = replace(after, updated_at=write.now, version=before.version + 1)
-    if not await write.uow.memories.replace(changed, None):
-        raise Conflict("another memory of this user and category says exactly this already")
-    write.changed(event, told, changed, before, meta)
-    return Outcome("updated", changed)

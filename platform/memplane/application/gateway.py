@@ -143,6 +143,21 @@ class Write:
         )
         self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
 
+    def removed(self, memory: Memory) -> None:
+        """Note that a memory was removed for good; its words are not said again."""
+        self._history.append(
+            HistoryEntry(
+                id=new_id(),
+                memory_id=memory.id,
+                event=HistoryEvent.PURGE,
+                actor=self.principal.actor,
+                policy_hash=self.policy.digest,
+                ts=self.now,
+                meta={**_categories(memory, None), **_key_of(self.principal)},
+            )
+        )
+        self._events.append(self.event("purge", memory))
+
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
         """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
 
@@ -167,7 +182,7 @@ class Write:
     def event(self, op: str, memory: Memory) -> OperationalEvent:
         """An operational event about a memory."""
         return OperationalEvent(
-            node="hotpath",
+            node="worker" if self.principal.is_job else "hotpath",
             op=op,
             status="ok",
             ts=self.now,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import (
@@ -10,7 +9,9 @@ from memplane.application.beside import (
     Placed,
     beside,
     evidence,
+    is_over,
     is_rejected,
+    later,
     neighbours,
     retire,
     supersede,
@@ -78,7 +79,7 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         if await is_rejected(write, memory, seen.buried):
             return _refused(write, memory)
         retired = False
-        while seen.there is not None and _is_over(seen.there, memory, write.now):
+        while seen.there is not None and is_over(seen.there, memory, write.now):
             await retire(write, seen.there)
             fresh.placed.forget([seen.there.id])
             retired, seen = True, await _looked(write, fresh, mentioned)
@@ -99,14 +100,6 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
 async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
     memory = fresh.memory
     return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
-
-
-def _is_over(there: Memory, new: Memory, now: datetime) -> bool:
-    """Whether a memory is no longer read while the new one, which says the same, would be."""
-    if there.expires_at is not None and there.expires_at <= now:
-        return True
-    ended = there.valid_until is not None and there.valid_until <= now
-    return ended and (new.valid_until is None or new.valid_until > now)
 
 
 async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
@@ -232,14 +225,9 @@ def _counted(write: Write, there: Memory, new: Memory) -> Memory:
         importance=max(there.importance, new.importance),
         pinned=there.pinned or new.pinned,
         attributes={**new.attributes, **there.attributes},
-        expires_at=_later(there.expires_at, new.expires_at),
-        valid_until=_later(there.valid_until, new.valid_until),
+        expires_at=later(there.expires_at, new.expires_at),
+        valid_until=later(there.valid_until, new.valid_until),
     )
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two ends; none is later than any."""
-    return None if one is None or other is None else max(one, other)
 
 
 async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequence[UUID]) -> Outcome | None:

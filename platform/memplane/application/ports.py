@@ -216,6 +216,10 @@ class Storage(Protocol):
         """Whether there is such a tenant, and it may be used here."""
         ...
 
+    async def tenants(self) -> list[str]:
+        """The names of every tenant, for the work of the night."""
+        ...
+
     async def ready(self) -> None:
         """Return when the database answers.
 

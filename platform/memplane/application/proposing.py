@@ -11,7 +11,7 @@ from memplane.application.beside import beside, is_rejected, rejected
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
 from memplane.application.records import ContextField, Proposal
-from memplane.domain.errors import ConsentRequired, Invalid
+from memplane.domain.errors import ConsentRequired, Invalid, ProposalOutdated
 from memplane.domain.memory import (
     FULL_AUTHORITY,
     Memory,
@@ -32,6 +32,7 @@ from memplane.domain.tombstones import value_key
 
 QUEUED = "queued_for_consent"
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
+_ENDS = frozenset({"valid_until", "expires_at"})
 _PLAIN = (
     "min_trust",
     "agent_id",
@@ -123,6 +124,21 @@ async def change_held_back(write: Write, before: Memory, after: Memory) -> Outco
     return await held_back(write, after, [each for each in will if each.key not in known], before.id)
 
 
+async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
+    """Stop here when an approved memory states another field than the decided one, and that holds another value now.
+
+    Raises:
+        ProposalOutdated: it does; nobody has agreed to that.
+    """
+    for stated in await seen_in(write.policy, memory):
+        if stated.field != decided and await _changed(write, memory, stated) is not None:
+            raise ProposalOutdated(
+                f"the proposal's words state the field {stated.field} too, which has another value by now: refuse it, "
+                f"and let the {decided} be said again in words of its own",
+                field=stated.field,
+            )
+
+
 async def _changed(write: Write, memory: Memory, stated: Stated) -> list[ContextField] | None:
     """The field's values until now, if this is another one; ``None`` when it is what was decided."""
     known = await write.uow.consents.fields(memory.user_id, stated.field)
@@ -152,7 +168,8 @@ async def _holds(write: Write, memory: Memory, row: ContextField) -> bool:
     """Whether the memory that holds a field is there, for one who may see it: nobody else is told what is known."""
     if row.memory_id == memory.id:
         return True
-    scope = replace(beside(write, memory), filters=replace(beside(write, memory).filters, type=None))
+    now = beside(write, memory).as_of(None, None)  # what was true once holds no more
+    scope = replace(now, filters=replace(now.filters, type=None))
     holder = await write.uow.memories.find(scope, row.memory_id)
     return holder is not None and holder.state is State.ACTIVE
 
@@ -185,13 +202,17 @@ def _drafted(memory: Memory) -> dict[str, object]:
 
 
 def draft_of(proposal: Proposal, now: datetime) -> Memory:
-    """The memory that a proposal becomes: believed without doubt, for a person has decided."""
+    """The memory that a proposal becomes: believed without doubt, for a person has decided.
+
+    An end that has passed while it waited is none: what a person agrees to now holds now.
+    """
     kept: Any = proposal.meta.get("memory") or {}
     said = {"content": f"The user's {proposal.field.replace('_', ' ')} is {proposal.new_value}."}
     words: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value for name, value in (kept.get("text") or said).items()
     }
     rest: dict[str, Any] = {name: datetime.fromisoformat(kept[name]) for name in _TIMES if kept.get(name)}
+    rest = {name: moment for name, moment in rest.items() if name not in _ENDS or moment > now}
     rest |= {name: kept[name] for name in _PLAIN if name in kept}
     text = MemoryText(**words)
     sources = [UUID(each) for each in kept.get("source_ids", ())] or [each for each in (proposal.evidence,) if each]

@@ -11,7 +11,8 @@ from memplane.application.beside import Placed, deleted, overrule, refuse_reject
 from memplane.application.gateway import Gateway, Once, Write, clean_id
 from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
-from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_weight
+from memplane.application.restoring import bury
+from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
 from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
@@ -205,15 +206,26 @@ class Remember:
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
     async def delete(
-        self, principal: Principal, memory_id: UUID, *, version: int | None = None, agent: str | None = None
-    ) -> Outcome:
+        self, principal: Principal, memory_id: UUID, *, version: int | None = None, agent: str | None = None,
+        tombstone: bool = False,
+    ) -> Outcome:  # fmt: skip
         """Take a memory out of every read at once; it can be restored until its purge.
+
+        Args:
+            principal: the caller.
+            memory_id: which.
+            version: the version that the caller holds, or none.
+            agent: the agent to act for, or none for the key's own.
+            tombstone: whether its value is refused from now on, until it is restored.
 
         Raises:
             NotFound: absent, deleted already, or not the caller's.
             VersionConflict: it changed since.
+            TrustTooLow: a more trusted writer stands behind it; or the key is not fully trusted, for a tombstone.
         """
         policy, now = self._gateway.begin(principal)
+        if tombstone:
+            require_full(principal, "refuse a value")
         speaker = principal.speak_as(agent)
 
         async def work(write: Write) -> Outcome:
@@ -222,7 +234,10 @@ class Remember:
             check_transition(before.state, State.SOFT_DELETED)
             gone = deleted(write, before)
             await write.uow.memories.replace(gone, None)
-            write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before)
+            if tombstone:
+                await bury(write, before, "deleted")
+            meta = {"tombstone": True} if tombstone else {}
+            write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before, meta)
             return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
 
         return await self._gateway.run(principal, policy, now, work)
@@ -262,6 +277,7 @@ def prepare(
         importance=new.importance,
         pinned=new.pinned,
         confidence=new.confidence,
+        decay_rate=policy.lifecycle.decay_rate if new.type is MemoryType.SEMANTIC else 0.0,
         min_trust=new.min_trust or Trust.PUBLIC,
         source_ids=new.source_ids,
         event_time=new.event_time,

@@ -7,6 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
+from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.key_history import KeyEntry
 from memplane.application.records import (
     Answered,
@@ -127,6 +128,10 @@ class Tombstones(Protocol):
         """Bury values; one that is buried already stays as it is."""
         ...
 
+    async def lift(self, user_id: str, category: str, keys: Collection[str], moment: datetime) -> None:
+        """Take back what was buried at a moment, and at no other."""
+        ...
+
 
 class Graph(Protocol):
     """Relations between memories, and the entities that they mention, within a transaction."""
@@ -189,6 +194,14 @@ class Consents(Protocol):
 
     async def lock(self, proposal_id: UUID) -> Proposal | None:
         """A proposal, locked until the transaction ends; or none."""
+        ...
+
+    async def acknowledges_other(self, proposal: Proposal, turn_id: UUID) -> bool:
+        """Whether a turn of the proposal's user was taken for the agreement to another one."""
+        ...
+
+    async def others_waited(self, proposal: Proposal, moment: datetime) -> bool:
+        """Whether at a moment the proposal's user had others that waited, for another field or value."""
         ...
 
     async def decide(self, decided: Proposal) -> None:
@@ -325,6 +338,8 @@ class UnitOfWork(Protocol):
     graph: Graph
     answers: Answers
     consents: Consents
+    upkeep: Upkeep
+    jobs: JobRuns
     checkpoints: CheckpointStore
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

@@ -1,16 +1,28 @@
 """The client for asyncio."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
-from urllib.parse import quote
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx2
-from pydantic import ValidationError
 
+from memplane.client.calls import (
+    body_of,
+    checkpoint_path,
+    entity_path,
+    given,
+    if_match,
+    memory_path,
+    proposal_path,
+    query_of,
+    read,
+    renamed,
+    segment,
+    write,
+)
 from memplane.client.connection import Call, Connection
-from memplane.client.errors import Invalid
 from memplane.client.fields import (
     ChangeFields,
     CheckpointFields,
@@ -61,6 +73,7 @@ from memplane.contracts.memories import (
     WriteOutcome,
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
+from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
@@ -109,35 +122,35 @@ class Memplane:
 
     async def query(self, query: str | None = None, **fields: Unpack[QueryFields]) -> QueryAnswer:
         """Ask the memory; without words, for what is newest."""
-        given = _renamed(fields, "return_", "return") | ({} if query is None else {"query": query})
-        call = Call("POST", "/v1/memory/query", _json(QueryRequest, given), repeatable=True)
+        given = renamed(fields, "return_", "return") | ({} if query is None else {"query": query})
+        call = Call("POST", "/v1/memory/query", body_of(QueryRequest, given), repeatable=True)
         return await self._connection.ask(call, QueryAnswer)
 
     async def context(self, user_id: str, thread_id: str, **fields: Unpack[ContextFields]) -> ContextAnswer:
         """What an agent should know before it answers a message, as one block for its prompt."""
-        body = _json(ContextRequest, {"user_id": user_id, "thread_id": thread_id, **fields})
+        body = body_of(ContextRequest, {"user_id": user_id, "thread_id": thread_id, **fields})
         return await self._connection.ask(Call("POST", "/v1/context", body, repeatable=True), ContextAnswer)
 
     async def turn(self, text: str, **fields: Unpack[TurnFields]) -> TurnOutcome:
         """Store one message of a conversation."""
-        body = _json(NewTurnRequest, {"text": text, **fields})
-        call = _write("/v1/turns", body)
+        body = body_of(NewTurnRequest, {"text": text, **fields})
+        call = write("/v1/turns", body)
         return await self._connection.ask(call, TurnOutcome)
 
     async def turns(self, batch: Iterable[NewTurnRequest | TurnEntry]) -> TurnBatchOutcome:
         """Store up to 1 000 messages, all or none."""
         entries = list(batch)
-        call = _write("/v1/turns:batch", _json(TurnBatchRequest, {"turns": entries}))
+        call = write("/v1/turns:batch", body_of(TurnBatchRequest, {"turns": entries}))
         return await self._connection.ask(call, TurnBatchOutcome)
 
     async def remember(self, content: str, **fields: Unpack[MemoryFields]) -> WriteOutcome:
         """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
-        call = _write("/v1/memories", _json(NewMemoryRequest, {"content": content, **fields}))
+        call = write("/v1/memories", body_of(NewMemoryRequest, {"content": content, **fields}))
         return await self._connection.ask(call, WriteOutcome)
 
     async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
         """One memory."""
-        return await self._connection.ask(_get(_memory(memory_id), agent=agent), MemoryRecord)
+        return await self._connection.ask(read(memory_path(memory_id), agent=agent), MemoryRecord)
 
     async def update(
         self,
@@ -148,23 +161,32 @@ class Memplane:
         **changes: Unpack[ChangeFields],
     ) -> WriteOutcome:
         """Change fields of a memory, if it still is at ``version`` (sent as `If-Match`); at any, without one."""
-        body = _json(MemoryChange, changes)
-        parameters, headers = _parameters(agent=agent), _if_match(version)
-        call = Call("PATCH", _memory(memory_id), body, parameters=parameters, headers=headers)
+        body = body_of(MemoryChange, changes)
+        parameters, headers = query_of(agent=agent), if_match(version)
+        call = Call("PATCH", memory_path(memory_id), body, parameters=parameters, headers=headers)
         return await self._connection.ask(call, WriteOutcome)
 
     async def delete(
-        self, memory_id: UUID | str, *, version: int | None = None, agent: str | None = None
-    ) -> WriteOutcome:
-        """Take a memory out of every read, if it still is at ``version``; at any, without one."""
-        call = Call("DELETE", _memory(memory_id), parameters=_parameters(agent=agent), headers=_if_match(version))
+        self, memory_id: UUID | str, *, version: int | None = None, tombstone: bool | None = None,
+        agent: str | None = None,
+    ) -> WriteOutcome:  # fmt: skip
+        """Take a memory out of every read, if it still is at ``version``; at any, without one.
+
+        With ``tombstone`` its value is refused from then on, until it is restored.
+        """
+        call = Call(
+            "DELETE",
+            memory_path(memory_id),
+            parameters=query_of(tombstone=tombstone, agent=agent),
+            headers=if_match(version),
+        )
         return await self._connection.ask(call, WriteOutcome)
 
     async def history(
         self, memory_id: UUID | str, *, cursor: str | None = None, limit: int | None = None, agent: str | None = None
     ) -> HistoryList:
         """A page of what was done to a memory, newest first; ``cursor`` is the ``next`` of the page before."""
-        call = _get(f"{_memory(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
+        call = read(f"{memory_path(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
         return await self._connection.ask(call, HistoryList)
 
     async def say(
@@ -172,33 +194,35 @@ class Memplane:
     ) -> WriteOutcome:
         """Give feedback on a memory: `reinforce`, `demote`, `pin`, `confirm`, `retract`, `reject` or `restore`."""
         kind = _BODIES.get(verb, VerbRequest)
-        call = _write(f"{_memory(memory_id)}/{verb}", _json(kind, fields), _if_match(version))
+        call = write(f"{memory_path(memory_id)}/{verb}", body_of(kind, fields), if_match(version))
         return await self._connection.ask(call, WriteOutcome)
 
     async def correct(
         self, memory_id: UUID | str, content: str, *, version: int | None = None, **fields: Unpack[CorrectionFields]
     ) -> WriteOutcome:
         """Replace a memory that is wrong; the old one stays in the history as superseded."""
-        body = _json(CorrectionRequest, {"content": content, **fields})
-        call = _write(f"{_memory(memory_id)}/correct", body, _if_match(version))
+        body = body_of(CorrectionRequest, {"content": content, **fields})
+        call = write(f"{memory_path(memory_id)}/correct", body, if_match(version))
         return await self._connection.ask(call, WriteOutcome)
 
     async def why(self, memory_id: UUID | str, *, agent: str | None = None) -> WhyRecord:
         """A memory in whatever state, its sources, and what was decided about it."""
-        return await self._connection.ask(_get(f"{_memory(memory_id)}/why", agent=agent), WhyRecord)
+        return await self._connection.ask(read(f"{memory_path(memory_id)}/why", agent=agent), WhyRecord)
 
     async def timeline(
         self, memory_id: UUID | str, *, before: int | None = None, after: int | None = None, agent: str | None = None
     ) -> Timeline:
         """What was recorded of the same user before and after a memory or turn, oldest first."""
-        call = _get(f"{_memory(memory_id)}/timeline", before=before, after=after, agent=agent)
+        call = read(f"{memory_path(memory_id)}/timeline", before=before, after=after, agent=agent)
         return await self._connection.ask(call, Timeline)
 
     async def related(
         self, memory_id: UUID | str, *, limit: int | None = None, agent: str | None = None
     ) -> RelatedList:
         """Memories that relations link to one, strongest first."""
-        return await self._connection.ask(_get(f"{_memory(memory_id)}/related", limit=limit, agent=agent), RelatedList)
+        return await self._connection.ask(
+            read(f"{memory_path(memory_id)}/related", limit=limit, agent=agent), RelatedList
+        )
 
     async def entities(
         self,
@@ -210,85 +234,101 @@ class Memplane:
         agent: str | None = None,
     ) -> EntityList:
         """Whom and what a user's memories mention, those that most mention first; of a kind or name alone if given."""
-        call = _get("/v1/entities", user_id=user_id, kind=kind, name=name, limit=limit, agent=agent)
+        call = read("/v1/entities", user_id=user_id, kind=kind, name=name, limit=limit, agent=agent)
         return await self._connection.ask(call, EntityList)
 
     async def entity(self, entity_id: UUID | str, *, agent: str | None = None) -> EntityRecord:
         """One entity, by its id."""
-        return await self._connection.ask(_get(_entity(entity_id), agent=agent), EntityRecord)
+        return await self._connection.ask(read(entity_path(entity_id), agent=agent), EntityRecord)
 
     async def alias(self, entity_id: UUID | str, alias: str, *, agent: str | None = None) -> EntityRecord:
         """Give an entity another name, by which memories are linked to it and found from now on."""
-        call = _write(f"{_entity(entity_id)}/aliases", _json(AliasRequest, {"alias": alias, "agent": agent}))
+        call = write(f"{entity_path(entity_id)}/aliases", body_of(AliasRequest, {"alias": alias, "agent": agent}))
         return await self._connection.ask(call, EntityRecord)
 
     async def merge(self, entity_id: UUID | str, into: UUID | str, *, agent: str | None = None) -> EntityRecord:
         """Put an entity into another: its memories and names become the other's, and it is gone."""
-        call = _write(f"{_entity(entity_id)}/merge", _json(MergeRequest, {"into": into, "agent": agent}))
+        call = write(f"{entity_path(entity_id)}/merge", body_of(MergeRequest, {"into": into, "agent": agent}))
         return await self._connection.ask(call, EntityRecord)
 
     async def consents(self, **fields: Unpack[ConsentFields]) -> ConsentList:
         """A page of proposals for sensitive fields, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(_get("/v1/consents", **fields), ConsentList)
+        return await self._connection.ask(read("/v1/consents", **fields), ConsentList)
 
     async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
         """The person agrees to a proposal: the value holds from now on."""
-        call = _write(f"{_proposal(proposal_id)}/approve", _json(ApproveRequest, {"agent": agent}))
+        call = write(f"{proposal_path(proposal_id)}/approve", body_of(ApproveRequest, {"agent": agent}))
         return await self._connection.ask(call, ConsentOutcome)
 
     async def refuse(
         self, proposal_id: UUID | str, *, reason: str | None = None, agent: str | None = None
     ) -> ConsentOutcome:
         """The person refuses a proposal: the value does not come back for this field."""
-        call = _write(f"{_proposal(proposal_id)}/reject", _json(RefuseRequest, {"reason": reason, "agent": agent}))
+        call = write(f"{proposal_path(proposal_id)}/reject", body_of(RefuseRequest, {"reason": reason, "agent": agent}))
         return await self._connection.ask(call, ConsentOutcome)
 
     async def acknowledge(
         self, proposal_id: UUID | str, turn_id: UUID | str, *, agent: str | None = None
     ) -> ConsentOutcome:
         """The user agreed in the chat, in a turn that is later than the proposal."""
-        call = _write(f"{_proposal(proposal_id)}/ack", _json(AckRequest, {"turn_id": turn_id, "agent": agent}))
+        call = write(f"{proposal_path(proposal_id)}/ack", body_of(AckRequest, {"turn_id": turn_id, "agent": agent}))
         return await self._connection.ask(call, ConsentOutcome)
 
     async def decide(self, items: Iterable[BulkItem | DecisionEntry], *, agent: str | None = None) -> BulkOutcome:
         """Decide on up to 100 proposals, each for itself."""
-        body = _json(BulkRequest, {"items": [*items], "agent": agent})
-        return await self._connection.ask(_write("/v1/consents/bulk", body), BulkOutcome)
+        body = body_of(BulkRequest, {"items": [*items], "agent": agent})
+        return await self._connection.ask(write("/v1/consents/bulk", body), BulkOutcome)
 
     async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
         """The decided fields of a user's profile."""
-        return await self._connection.ask(_get(f"/v1/users/{_segment(user_id)}/context", agent=agent), UserContext)
+        return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
+
+    async def recover(
+        self, user_id: str, since: datetime, *, cursor: UUID | str | None = None, limit: int | None = None,
+        agent: str | None = None,
+    ) -> Recovered:  # fmt: skip
+        """Bring a page of what was deleted or archived of a user since a moment back; ``cursor`` is ``next`` of it."""
+        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, agent=agent)
+        return await self._connection.ask(write("/v1/admin/restore", body_of(RestoreRequest, asked)), Recovered)
+
+    async def purge(
+        self, *, memory_id: UUID | str | None = None, user_id: str | None = None, early: bool = False,
+        limit: int | None = None, agent: str | None = None,
+    ) -> Purged:  # fmt: skip
+        """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
+        asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
+        return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
 
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
     ) -> ThreadDelta:
         """A thread's revision, and what changed since another."""
-        call = _get(f"/v1/threads/{_segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
+        call = read(f"/v1/threads/{segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
         return await self._connection.ask(call, ThreadDelta)
 
     async def checkpoint(self, thread_id: str, *, user_id: str | None = None) -> CheckpointRecord:
         """The state of a supervisor in a thread."""
-        return await self._connection.ask(_get(_checkpoint(thread_id), user_id=user_id), CheckpointRecord)
+        return await self._connection.ask(read(checkpoint_path(thread_id), user_id=user_id), CheckpointRecord)
 
     async def save_checkpoint(
         self, thread_id: str, *, version: int | None = None, **sections: Unpack[CheckpointFields]
     ) -> CheckpointRecord:
         """Store sections of a supervisor's state, if it still is at ``version`` (0: not there yet); at any, without."""
-        body = _json(CheckpointRequest, sections)
-        call = Call("PUT", _checkpoint(thread_id), body, headers=_if_match(version))
+        body = body_of(CheckpointRequest, sections)
+        call = Call("PUT", checkpoint_path(thread_id), body, headers=if_match(version))
         return await self._connection.ask(call, CheckpointRecord)
 
     async def delete_checkpoints(
         self, thread_id: str, *, user_id: str | None = None, version: int | None = None
     ) -> DeletedThread:
         """Delete the state of a supervisor in a thread, and every checkpoint that a graph has stored there."""
-        parameters = _parameters(user_id=user_id)
-        call = Call("DELETE", _checkpoint(thread_id), parameters=parameters, headers=_if_match(version))
+        parameters = query_of(user_id=user_id)
+        call = Call("DELETE", checkpoint_path(thread_id), parameters=parameters, headers=if_match(version))
         return await self._connection.ask(call, DeletedThread)
 
     async def health(self) -> Health:
         """Whether the process answers."""
-        return await self._connection.ask(_get("/healthz"), Health)
+        return await self._connection.ask(read("/healthz"), Health)
 
     async def ready(self) -> Health:
         """Whether its database answers too; ``unavailable`` is an answer here, and no error."""
@@ -298,7 +338,7 @@ class Memplane:
         self, *, cursor: str | None = None, limit: int | None = None, **fields: Unpack[ListFields]
     ) -> MemoryList:
         """A page of memories, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(_get("/v1/memories", cursor=cursor, limit=limit, **fields), MemoryList)
+        return await self._connection.ask(read("/v1/memories", cursor=cursor, limit=limit, **fields), MemoryList)
 
     async def list(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]
@@ -312,84 +352,3 @@ class Memplane:
             if page.next is None:
                 return
             cursor = page.next
-
-
-def _json(kind: type[Message], given: Mapping[str, object]) -> str:
-    """A request body of exactly the fields that were given.
-
-    Raises:
-        Invalid: the contract does not allow it; nothing was sent.
-    """
-    try:
-        return kind.model_validate(given).model_dump_json(by_alias=True, exclude_unset=True)
-    except ValueError as error:
-        raise Invalid("invalid_request", _told(error)) from error
-
-
-def _told(error: ValueError) -> str:
-    """The first mistakes by field, without the values, which may be private."""
-    if not isinstance(error, ValidationError):
-        return "the text holds characters that cannot be sent"
-    found = error.errors(include_input=False, include_url=False)[:5]
-    return "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in found)
-
-
-def _renamed(fields: Mapping[str, object], name: str, wire: str) -> dict[str, object]:
-    return {wire if given == name else given: value for given, value in fields.items()}
-
-
-def _write(path: str, body: str, headers: Mapping[str, str] | None = None) -> Call:
-    """A write that the server carries out once, however often it arrives."""
-    once = {"Idempotency-Key": str(uuid4())}
-    return Call("POST", path, body, headers=once | dict(headers or {}), repeatable=True)
-
-
-def _get(path: str, **parameters: object) -> Call:
-    return Call("GET", path, parameters=_parameters(**parameters), repeatable=True)
-
-
-def _parameters(**given: object) -> dict[str, str | list[str]]:
-    """A query string's parameters: what is ``None`` is not sent."""
-    found: dict[str, str | list[str]] = {}
-    for name, value in given.items():
-        if isinstance(value, bool):
-            found[name] = str(value).lower()
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            found[name] = [str(each) for each in value]
-        elif value is not None:
-            found[name] = str(value)
-    return found
-
-
-def _memory(memory_id: UUID | str) -> str:
-    return f"/v1/memories/{_segment(str(memory_id))}"
-
-
-def _proposal(proposal_id: UUID | str) -> str:
-    return f"/v1/consents/{_segment(str(proposal_id))}"
-
-
-def _entity(entity_id: UUID | str) -> str:
-    return f"/v1/entities/{_segment(str(entity_id))}"
-
-
-def _checkpoint(thread_id: str) -> str:
-    return f"/v1/checkpoints/{_segment(thread_id)}"
-
-
-def _segment(value: str) -> str:
-    """A caller's name as one segment of a path; dots alone would walk up it.
-
-    Raises:
-        Invalid: it is empty or cannot be sent.
-    """
-    if not value:
-        raise Invalid("invalid_request", "an empty id names nothing")
-    try:
-        return quote(value, safe="") if value.strip(".") else value.replace(".", "%2E")
-    except UnicodeEncodeError as error:
-        raise Invalid("invalid_request", "the id holds characters that cannot be sent") from error
-
-
-def _if_match(version: int | None) -> dict[str, str]:
-    return {} if version is None else {"If-Match": f'"{version}"'}

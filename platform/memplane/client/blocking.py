@@ -101,6 +101,8 @@ class MemplaneSync:
     acknowledge = _waits(Memplane.acknowledge)
     decide = _waits(Memplane.decide)
     user_context = _waits(Memplane.user_context)
+    recover = _waits(Memplane.recover)
+    purge = _waits(Memplane.purge)
     delta = _waits(Memplane.delta)
     checkpoint = _waits(Memplane.checkpoint)
     save_checkpoint = _waits(Memplane.save_checkpoint)

@@ -1,4 +1,4 @@
-"""Whether a message agrees to a proposal: short words that say yes, and nothing else."""
+"""Whether a message agrees to a proposal: short words that say yes, and nothing else; and to which one."""
 
 import re
 
@@ -45,6 +45,16 @@ def is_agreement(text: str, value: str) -> bool:
         return False
     known = {skeleton(word) for word in said}
     return all(word in _YES or word in _BESIDE or word in said or skeleton(word) in known for word in told)
+
+
+def names(text: str, value: str) -> bool:
+    """Whether a person's message says a value after its first word, so that it can agree to nothing else.
+
+    A value that is itself made of words that may stand beside any yes is never said: `do it` names no pronoun.
+    """
+    said = {skeleton(word) for word in _words(value)}
+    telling = {skeleton(word) for word in _words(value) if word not in _YES and word not in _BESIDE}
+    return bool(telling) and said <= {skeleton(word) for word in _words(text)[1:]}
 
 
 def _words(text: str) -> list[str]:

@@ -165,6 +165,12 @@ class ProposalExpired(Conflict):
     code = "proposal_expired"
 
 
+class ProposalOutdated(Conflict):
+    """The proposal's words state another sensitive field besides, and that one was decided otherwise since."""
+
+    code = "proposal_outdated"
+
+
 class AlreadyDecided(Conflict):
     """The opposite was decided on the proposal before."""
 

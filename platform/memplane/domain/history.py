@@ -29,6 +29,9 @@ class HistoryEvent(StrEnum):
     REJECT = "REJECT"
     PIN = "PIN"
     MENTION = "MENTION"
+    PURGE = "PURGE"
+    ARCHIVE = "ARCHIVE"
+    PROMOTE = "PROMOTE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,9 @@ class HistoryEntry:
     meta: Mapping[str, object] = field(default_factory=dict)
 
 
-_LEAVING = frozenset({HistoryEvent.SUPERSEDE, HistoryEvent.RETRACT, HistoryEvent.DELETE, HistoryEvent.TTL})
+_LEAVING = frozenset(
+    {HistoryEvent.SUPERSEDE, HistoryEvent.RETRACT, HistoryEvent.DELETE, HistoryEvent.TTL, HistoryEvent.ARCHIVE}
+)
 
 
 def was_believed(later: Sequence[HistoryEntry]) -> bool:

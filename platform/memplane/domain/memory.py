@@ -122,7 +122,8 @@ class MemoryText:
 class Memory:
     """One discrete thing known.
 
-    Times are UTC; ``confidence`` is 0…1; ``importance`` 1…5; ``authority`` is how far its writer was trusted, 0…3.
+    Times are UTC; ``confidence`` is 0…1; ``importance`` 1…5; ``authority`` is how far its writer was trusted, 0…3;
+    ``decay_rate`` is how fast its confidence wanes, for each day, 0 for never.
     """
 
     id: UUID
@@ -144,6 +145,7 @@ class Memory:
     importance: int = 3
     pinned: bool = False
     confidence: float = 1.0
+    decay_rate: float = 0.0
     trust_state: TrustState = TrustState.CANDIDATE
     authority: int = 3
     min_trust: str = "public"

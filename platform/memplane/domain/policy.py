@@ -12,6 +12,7 @@ from memplane.domain.errors import (
     UnknownRanking,
     VisibilityForbidden,
 )
+from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Finder, Pii, find
 from memplane.domain.screening import Screening
@@ -227,6 +228,7 @@ class Policy:
         rankings: ranking profiles by name; ``default`` is always there.
         merging: from which similarity on two texts may be one fact.
         consent: which fields of a profile need a person's consent, and which apply by themselves.
+        lifecycle: what becomes of memories with time.
         digest: ``sha256:`` and the hash of the files' content.
         find_pii: what finds personal data; chosen by the operator's settings, not by the files.
     """
@@ -240,6 +242,7 @@ class Policy:
     merging: MergeRules
     consent: ConsentRules
     digest: str
+    lifecycle: LifecycleRules = field(default_factory=LifecycleRules)
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
     def allowlist(self, agent: str) -> Allowlist:

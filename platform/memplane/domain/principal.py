@@ -10,6 +10,8 @@ from memplane.domain.policy import Trust
 
 SUBJECT = "oidc:"
 """How the ``key_id`` of a caller with a token begins, before its subject; no API key's does."""
+JOB = "job:"
+"""How the ``key_id`` of the work of the night begins, before the job's name; no API key's does."""
 NAMESPACE_CHARS = 32
 ALL = "*"
 """In `act_for`: every agent."""
@@ -118,6 +120,13 @@ class Principal:
         return f"{SUBJECT}{hashlib.sha256(bindings.encode()).hexdigest()[: NAMESPACE_CHARS - len(SUBJECT)]}"
 
     @property
+    def is_job(self) -> bool:
+        """Whether it is the work of the night, and nobody who calls."""
+        return self.key_id.startswith(JOB)
+
+    @property
     def actor(self) -> str:
         """How history names the caller."""
+        if self.is_job:
+            return self.key_id
         return f"agent:{self.agent}" if self.agent else f"key:{self.key_id}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from memplane.adapters.policy_files.categories import read_categories
 from memplane.adapters.policy_files.consent import read_consent, refuse_unplaced
 from memplane.adapters.policy_files.document import MAX_BYTES, parse
+from memplane.adapters.policy_files.lifecycle import read_lifecycle
 from memplane.adapters.policy_files.merge import read_merge
 from memplane.adapters.policy_files.ranking import read_ranking
 from memplane.adapters.policy_files.report import Problem, Report
@@ -22,8 +23,9 @@ WRITING = "writing.yaml"
 RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
 CONSENT = "consent.yaml"
+LIFECYCLE = "lifecycle.yaml"
 
-KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE, CONSENT)
+KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE, CONSENT, LIFECYCLE)
 """The files of a policy: all of them must be in the folder, and no other YAML file may be."""
 
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -60,6 +62,7 @@ def load_policy(folder: Path) -> Policy:
         rankings=read_ranking(roots[RANKING]),
         merging=read_merge(roots[MERGE]),
         consent=consent,
+        lifecycle=read_lifecycle(roots[LIFECYCLE]),
         digest=digest_of(contents),
     )
     report.raise_if_any()

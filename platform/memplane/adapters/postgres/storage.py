@@ -217,6 +217,13 @@ class PostgresStorage:
             cursor = await connection.execute("SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
             return await cursor.fetchone() is not None
 
+    async def tenants(self) -> list[str]:
+        """The names of every tenant: row-level security shows them to a transaction that asks for the list."""
+        async with self._connection() as connection, connection.pipeline(), connection.transaction():
+            await connection.execute("SELECT set_config('memplane.listing', 'tenants', true)")
+            cursor = await connection.execute("SELECT tenant_id FROM tenants ORDER BY tenant_id")
+            return [row["tenant_id"] for row in await cursor.fetchall()]
+
     async def draw(self, draw: Draw, rate: Rate) -> Drawn:
         """Take tokens of a key's bucket, which all servers share."""
         values = {

@@ -10,6 +10,7 @@ from memplane.adapters.sql.rows import context_field_of, proposal_of
 from memplane.adapters.sql.session import Session
 from memplane.application.records import ContextField, Proposal, Signal
 from memplane.domain.consent import ProposalState
+from memplane.domain.tombstones import value_key
 
 _DECIDED = ("state", "decided_at", "decided_by", "acknowledged_by", "memory_id", "reason")
 
@@ -47,6 +48,28 @@ class SqlConsents:
         statement = sa.select(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id == proposal_id)
         row = (await self._session.execute(statement.with_for_update())).mappings().one_or_none()
         return proposal_of(dict(row)) if row else None
+
+    async def acknowledges_other(self, proposal: Proposal, turn_id: UUID) -> bool:
+        """Whether a turn of the proposal's user was taken for the agreement to another one."""
+        return await self._any_other(proposal, tables.consent_proposals.c.acknowledged_by == turn_id)
+
+    async def others_waited(self, proposal: Proposal, moment: datetime) -> bool:
+        """Whether at a moment the proposal's user had others that waited, for another field or value."""
+        p = tables.consent_proposals.c
+        return await self._any_other(
+            proposal,
+            p.created_at <= moment,
+            p.expires_at > moment,
+            p.decided_at.is_(None) | (p.decided_at > moment),
+            (p.field != proposal.field) | (p.value_hash != value_key(proposal.new_value)),
+        )
+
+    async def _any_other(self, proposal: Proposal, *conditions: sa.ColumnElement[bool]) -> bool:
+        p = tables.consent_proposals.c
+        statement = sa.select(p.id).where(
+            p.tenant_id == self._tenant, p.user_id == proposal.user_id, p.id != proposal.id, *conditions
+        )
+        return (await self._session.execute(statement.limit(1))).first() is not None
 
     async def decide(self, decided: Proposal) -> None:
         """Store what became of a locked proposal."""

@@ -45,6 +45,19 @@ class SqlTombstones:
             return
         await self._session.execute(self._session.insert(tables.tombstones).values(values).on_conflict_do_nothing())
 
+    async def lift(self, user_id: str, category: str, keys: Collection[str], moment: datetime) -> None:
+        """Take back what was buried at a moment, and at no other."""
+        t = tables.tombstones.c
+        await self._session.execute(
+            sa.delete(tables.tombstones).where(
+                t.tenant_id == self._tenant,
+                t.scope == user_id,
+                t.category == category,
+                t.value_hash.in_(sorted(keys)),
+                t.ts == moment,
+            )
+        )
+
 
 class SqlGraph:
     """Relations and entities within a transaction."""

@@ -45,6 +45,7 @@ _PLAIN = (
         "importance",
         "pinned",
         "confidence",
+        "decay_rate",
         "reinforcement",
         "mention_count",
         "access_count",

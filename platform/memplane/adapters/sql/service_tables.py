@@ -112,6 +112,23 @@ context_signals = sa.Table(
     to_tenant(),
 )
 
+job_runs = sa.Table(
+    "job_runs",
+    metadata,
+    tenant_column(),
+    sa.Column("name", sa.String(32), nullable=False),
+    sa.Column("period", sa.String(10), nullable=False),  # the day, UTC
+    time_column("as_of", nullable=False),  # the moment by which the whole run decides
+    sa.Column("worker", sa.String(64)),  # who is at it, and until when nobody else is
+    time_column("lease_until"),
+    sa.Column("place", sa.String(300)),  # where the next batch begins
+    sa.Column("counts", Json, nullable=False),
+    time_column("started_at", nullable=False),
+    time_column("finished_at"),
+    sa.PrimaryKeyConstraint("tenant_id", "name", "period"),
+    to_tenant(),
+)
+
 api_keys = sa.Table(
     "api_keys",
     metadata,

@@ -133,6 +133,10 @@ class SqliteStorage:
         async with self._reading() as snapshot:
             return bool(await snapshot.run(lambda connection: fetched(connection, statement)))
 
+    async def tenants(self) -> list[str]:
+        """The file's one tenant, once it was made."""
+        return [TENANT] if await self.has_tenant(TENANT) else []
+
     async def draw(self, draw: Draw, rate: Rate) -> Drawn:
         """Take tokens of a key's bucket, which this process keeps."""
         return self._buckets.draw(draw, rate)

@@ -18,6 +18,7 @@ _ADVICE: Mapping[str, str] = {
     "not_found": "`memplane consents list` shows those that the agent may decide on; another agent: --agent",
     "scope_forbidden": "`memplane keys create --scope consent:review` makes a key that may",
     "proposal_expired": "the user has to say it again",
+    "proposal_outdated": "`memplane consents reject ID` ends it; the user has to say this alone again",
 }
 """What to do about what a server answered of a proposal, by code."""
 

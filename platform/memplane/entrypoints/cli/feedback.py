@@ -139,6 +139,7 @@ def update(  # noqa: PLR0913 - one argument for each option
 def forget(  # noqa: PLR0913 - one argument for each option
     memory_id: Id,
     *,
+    tombstone: Annotated[bool, typer.Option("--tombstone", help="Refuse its value from now on.")] = False,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -146,9 +147,13 @@ def forget(  # noqa: PLR0913 - one argument for each option
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Take a memory out of every read. It can be restored for 30 days, and its value can be stored again."""
+    """Take a memory out of every read. It can be restored for 30 days, and its value can be stored again.
+
+    With --tombstone its value is refused until it is restored.
+    """
+    buried = True if tombstone else None
     with session(url, key, agent, data) as opened:
-        done = opened.client.delete(memory_id, version=if_version, agent=opened.agent)
+        done = opened.client.delete(memory_id, version=if_version, tombstone=buried, agent=opened.agent)
     show(done, *written(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
 
 
@@ -175,10 +180,4 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "reject": reject,
     "forget": forget,
-    "restore": _verb(
-        "restore",
-        "Bring a superseded, archived or deleted memory back, in the place of what took its place.\n\n"
-        "Not one that was rejected.",
-        "it is active again",
-    ),
 }

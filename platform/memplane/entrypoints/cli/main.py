@@ -14,9 +14,11 @@ from memplane.entrypoints.cli import (
     entities,
     feedback,
     inspection,
+    jobs,
     keys,
     memory,
     policy,
+    recovery,
     serve,
     setup,
     transfer,
@@ -53,10 +55,12 @@ for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, trans
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
+app.add_typer(jobs.app, rich_help_panel=_SERVER)
+app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
     (_MEMORY, memory.COMMANDS),
     (_INSPECTION, inspection.COMMANDS),
-    (_FEEDBACK, feedback.COMMANDS),
+    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),
 ):
     for _name, _command in _commands.items():

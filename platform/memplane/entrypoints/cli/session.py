@@ -46,6 +46,19 @@ def reviewing(url: str, key: str | None, agent: str | None, data: Path | None) -
 
 
 @contextmanager
+def operating(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
+    """The same for the operator, who reaches every category unless an agent is named.
+
+    Raises:
+        SettingsError: there is no key.
+        Invalid: the URL or the key cannot be one.
+    """
+    credential = key or _keys_in(settings_of(data=data).data).admin
+    with MemplaneSync(url, credential) as client:
+        yield Session(client, agent)
+
+
+@contextmanager
 def advised(advice: Mapping[str, str]) -> Iterator[None]:
     """Says what to do about what a server answered, by the error's code."""
     try:

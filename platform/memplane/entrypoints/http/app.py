@@ -18,6 +18,7 @@ from memplane.entrypoints.http import (
     inspection,
     keys,
     problems,
+    recovery,
     repeats,
     routes,
 )
@@ -56,6 +57,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(checkpoints.router)
     app.include_router(consents.router)
     app.include_router(keys.router)
+    app.include_router(recovery.router)
     app.include_router(health.router)
     return app
 

@@ -255,10 +255,12 @@ _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
 
 @router.delete("/memories/{memory_id}", responses=described(404, 412), tags=["memories"], summary="Delete a memory")
 async def delete_memory(
-    memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None
-) -> WriteOutcome:
+    memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None,
+    tombstone: Annotated[bool, Query(description="Refuse its value from now on, until it is restored.")] = False,
+) -> WriteOutcome:  # fmt: skip
     """Take a memory out of every read at once; it is purged 30 days later."""
-    return convert.outcome_of(await app.remember.delete(caller, memory_id, version=version_of(if_match), agent=agent))
+    done = await app.remember.delete(caller, memory_id, version=version_of(if_match), agent=agent, tombstone=tombstone)
+    return convert.outcome_of(done)
 
 
 @router.get("/memories/{memory_id}/history", responses=described(404), tags=["memories"], summary="A memory's history")

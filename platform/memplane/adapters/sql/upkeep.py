@@ -1,0 +1,218 @@
+"""What becomes of memories with time, many at once, on both databases."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.rows import memory_of
+from memplane.adapters.sql.scope import Syntax, memories_in
+from memplane.adapters.sql.session import Session
+from memplane.application.jobs.records import Due, Wanted
+from memplane.domain.consent import ProposalState
+from memplane.domain.history import HistoryEvent
+from memplane.domain.lifecycle import Weighed
+from memplane.domain.memory import Layer, Memory, MemoryType, State
+from memplane.domain.scope import Scope
+
+_MANY = 500
+
+
+class SqlUpkeep:
+    """The work of the night within a transaction."""
+
+    def __init__(self, session: Session, syntax: Syntax) -> None:
+        self._session = session
+        self._tenant = session.tenant
+        self._syntax = syntax
+
+    async def deleted(self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int) -> list[Memory]:
+        """Deleted memories of a scope, locked, in whatever trust state: one, or all; those to purge by then alone."""
+        m = tables.memories.c
+        allowed = memories_in(scope, self._syntax, "memories", any_state=True)
+        statement = sa.select(*prepared.MEMORY).where(
+            m.tenant_id == self._tenant,
+            m.state == State.SOFT_DELETED,
+            sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
+        )
+        if memory_id is not None:
+            statement = statement.where(m.id == memory_id)
+        if due is not None:
+            statement = statement.where(m.purge_at <= due)
+        rows = await self._session.execute(statement.order_by(m.id).limit(limit).with_for_update())
+        return [memory_of(dict(row)) for row in rows.mappings()]
+
+    async def purge(self, gone: Sequence[Memory]) -> None:
+        """Remove memories: relations and mentions go with them, and what rests on them."""
+        if not gone:
+            return
+        ids, users = [each.id for each in gone], sorted({each.user_id for each in gone})  # found by their users
+        for table in (tables.user_context, tables.context_signals):
+            await self._session.execute(
+                sa.delete(table).where(
+                    table.c.tenant_id == self._tenant, table.c.user_id.in_(users), table.c.memory_id.in_(ids)
+                )
+            )
+        m = tables.memories.c
+        await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))
+
+    async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+        """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""
+        m = tables.memories.c
+        statement = sa.select(m.id, m.user_id).where(m.tenant_id == self._tenant, *_conditions(wanted))
+        if after is not None:
+            statement = statement.where(m.id > after)
+        return [(row.id, row.user_id) for row in await self._session.execute(statement.order_by(m.id).limit(limit))]
+
+    async def lock_due(self, wanted: Wanted, ids: Sequence[UUID]) -> list[Memory]:
+        """Those of some memories that it still looks at, locked, in the order of their ids."""
+        return await self._locked(ids, *_conditions(wanted))
+
+    async def locked(self, ids: Sequence[UUID]) -> list[Memory]:
+        """Active memories by their ids, locked, in their order."""
+        return await self._locked(ids, tables.memories.c.state == State.ACTIVE)
+
+    async def _locked(self, ids: Sequence[UUID], *conditions: sa.ColumnElement[bool]) -> list[Memory]:
+        m = tables.memories.c
+        found: list[Memory] = []
+        for start in range(0, len(ids), _MANY):
+            some = m.id.in_(ids[start : start + _MANY])
+            statement = sa.select(*prepared.MEMORY).where(m.tenant_id == self._tenant, some, *conditions)
+            rows = await self._session.execute(statement.order_by(m.id).with_for_update())
+            found += [memory_of(dict(row)) for row in rows.mappings()]
+        return found
+
+    async def move(self, ids: Sequence[UUID], state: State, purge_at: datetime | None, now: datetime) -> None:
+        """Give memories that are locked another state."""
+        values = {"state": state, "purge_at": purge_at, "updated_at": now, "version": tables.memories.c.version + 1}
+        await self._set(ids, values)
+
+    async def promote(self, ids: Sequence[UUID]) -> None:
+        """Settle memories that are locked; without a version."""
+        await self._set(ids, {"layer": Layer.LONG})
+
+    async def fade(self, confidences: Mapping[UUID, float]) -> None:
+        """Give memories that are locked another confidence; it is counted beside, without a version."""
+        ids = list(confidences)
+        for start in range(0, len(ids), _MANY):
+            some = ids[start : start + _MANY]
+            by_id = sa.case(*[(tables.memories.c.id == each, confidences[each]) for each in some])
+            await self._set(some, {"confidence": by_id})
+
+    async def _set(self, ids: Sequence[UUID], values: Mapping[str, object]) -> None:
+        m = tables.memories.c
+        for start in range(0, len(ids), _MANY):
+            statement = sa.update(tables.memories).where(
+                m.tenant_id == self._tenant, m.id.in_(ids[start : start + _MANY])
+            )
+            await self._session.execute(statement.values(**values))
+
+    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> str | None:
+        """The next user, by name, who has more active memories than that, of a layer or of all; or none."""
+        m = tables.memories.c
+        statement = sa.select(m.user_id).where(m.tenant_id == self._tenant, m.state == State.ACTIVE)
+        if layer is not None:
+            statement = statement.where(m.layer == layer)
+        if after is not None:
+            statement = statement.where(m.user_id > after)
+        statement = statement.group_by(m.user_id).having(sa.func.count() > most).order_by(m.user_id).limit(1)
+        return (await self._session.execute(statement)).scalar_one_or_none()
+
+    async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
+        """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
+        m = tables.memories.c
+        statement = sa.select(
+            m.id, m.hits, m.reinforcement, m.importance, m.last_hit_at, m.recorded_at,
+            sa.or_(m.pinned, _holds_a_field()).label("kept"),
+        ).where(m.tenant_id == self._tenant, m.user_id == user_id, m.state == State.ACTIVE)  # fmt: skip
+        if layer is not None:
+            statement = statement.where(m.layer == layer)
+        return [
+            Weighed(
+                row.id, row.hits, row.reinforcement, row.importance, row.last_hit_at or row.recorded_at, bool(row.kept)
+            )
+            for row in await self._session.execute(statement)
+        ]
+
+    async def sweep_proposals(self, lapsed_by: datetime, limit: int) -> int:
+        """Remove proposals that lapsed by then, at most so many; how many were."""
+        p = tables.consent_proposals.c
+        lapsed = sa.select(p.id).where(
+            p.tenant_id == self._tenant, p.state == ProposalState.PENDING, p.expires_at <= lapsed_by
+        )
+        ids = list((await self._session.execute(lapsed.order_by(p.id).limit(limit).with_for_update())).scalars())
+        if ids:
+            gone = sa.delete(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id.in_(ids))
+            await self._session.execute(gone)
+        return len(ids)
+
+    async def tally(self, since: datetime) -> Mapping[str, float]:
+        """What was made, promoted, archived and deleted since a moment, and what there is on average."""
+        m, h = tables.memories.c, tables.history.c
+        active = m.state == State.ACTIVE
+        made = sa.select(
+            sa.func.count().label("memories"),
+            sa.func.coalesce(sa.func.sum(sa.case((m.recorded_at > since, 1), else_=0)), 0).label("created"),
+            *(
+                sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0).label(name)
+                for name, condition in {
+                    "active": active,
+                    "active_long": sa.and_(active, m.layer == Layer.LONG),
+                    "active_archived": m.state == State.ARCHIVED,
+                }.items()
+            ),
+            *(
+                sa.func.avg(sa.case((active, m[name]))).label(f"average_{name}")
+                for name in ("confidence", "importance", "hits", "mention_count")
+            ),
+        ).where(m.tenant_id == self._tenant)
+        row = (await self._session.execute(made)).mappings().one()
+        found = {name.replace("active_", ""): float(value or 0) for name, value in row.items()}
+        done = sa.select(h.event, sa.func.count().label("times")).where(
+            h.tenant_id == self._tenant, h.ts > since, h.event.in_([event for event, _ in _TALLIED])
+        )
+        counts = {row.event: row.times for row in await self._session.execute(done.group_by(h.event))}
+        for event, name in _TALLIED:
+            found[name] = found.get(name, 0.0) + float(counts.get(event, 0))
+        return {name: round(value, 4) for name, value in found.items()}
+
+
+_TALLIED = (
+    (HistoryEvent.PROMOTE, "promoted"),
+    (HistoryEvent.ARCHIVE, "newly_archived"),
+    (HistoryEvent.TTL, "deleted"),
+    (HistoryEvent.DELETE, "deleted"),
+    (HistoryEvent.PURGE, "purged"),
+)
+
+
+def _holds_a_field() -> sa.ColumnElement[bool]:
+    """Whether a memory holds a decided field of the profile, which never changes silently."""
+    c = tables.user_context.c
+    m = tables.memories.c
+    return sa.exists(
+        sa.select(sa.literal(1)).where(c.tenant_id == m.tenant_id, c.user_id == m.user_id, c.memory_id == m.id)
+    )
+
+
+def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+    """Which of a tenant's memories a job looks at."""
+    m = tables.memories.c
+    match wanted.due:
+        case Due.EXPIRED:
+            return [m.state == State.ACTIVE, m.expires_at <= wanted.moment]
+        case Due.IDLE:
+            touched = [m[name].is_(None) | (m[name] < wanted.moment) for name in ("last_accessed", "last_hit_at")]
+            return [
+                m.state == State.ACTIVE, m.pinned.is_(False), m.importance < wanted.limit,
+                m.updated_at < wanted.moment, *touched, ~_holds_a_field(),
+            ]  # fmt: skip
+        case Due.DECAYING:
+            return [m.state == State.ACTIVE, m.type == MemoryType.SEMANTIC, m.decay_rate > 0]
+        case Due.PURGE:
+            return [m.state == State.SOFT_DELETED, m.purge_at <= wanted.moment]
+        case Due.PROMOTED:
+            recent = m.last_hit_at >= wanted.moment
+            return [m.state == State.ACTIVE, m.layer == Layer.MID, m.hits >= wanted.limit, recent]

@@ -1,0 +1,83 @@
+"""What the work of the night needs of a write transaction, stated as intent."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from memplane.application.jobs.records import JobRun, Wanted
+from memplane.domain.lifecycle import Weighed
+from memplane.domain.memory import Layer, Memory, State
+from memplane.domain.scope import Scope
+
+
+class Upkeep(Protocol):
+    """What becomes of memories with time, many at once, within a transaction."""
+
+    async def deleted(self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int) -> list[Memory]:
+        """Deleted memories of a scope, locked, in whatever trust state: one, or all; those to purge by then alone."""
+        ...
+
+    async def purge(self, gone: Sequence[Memory]) -> None:
+        """Remove memories, with what hangs on them."""
+        ...
+
+    async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+        """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""
+        ...
+
+    async def lock_due(self, wanted: Wanted, ids: Sequence[UUID]) -> list[Memory]:
+        """Those of some memories that it still looks at, locked, in the order of their ids."""
+        ...
+
+    async def move(self, ids: Sequence[UUID], state: State, purge_at: datetime | None, now: datetime) -> None:
+        """Give memories that are locked another state."""
+        ...
+
+    async def fade(self, confidences: Mapping[UUID, float]) -> None:
+        """Give memories that are locked another confidence; it is counted beside, without a version."""
+        ...
+
+    async def promote(self, ids: Sequence[UUID]) -> None:
+        """Settle memories that are locked; without a version."""
+        ...
+
+    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> str | None:
+        """The next user, by name, who has more active memories than that, of a layer or of all; or none."""
+        ...
+
+    async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
+        """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
+        ...
+
+    async def locked(self, ids: Sequence[UUID]) -> list[Memory]:
+        """Active memories by their ids, locked, in their order."""
+        ...
+
+    async def sweep_proposals(self, lapsed_by: datetime, limit: int) -> int:
+        """Remove proposals that lapsed by then, at most so many; how many were."""
+        ...
+
+    async def tally(self, since: datetime) -> Mapping[str, float]:
+        """What was made, promoted, archived and deleted since a moment, and what there is on average."""
+        ...
+
+
+class JobRuns(Protocol):
+    """What of the work of the night was done, within a transaction."""
+
+    async def find(self, name: str, period: str) -> JobRun | None:
+        """The run of a period, locked until the transaction ends; or none."""
+        ...
+
+    async def last(self, name: str) -> JobRun | None:
+        """The run of the latest period; or none."""
+        ...
+
+    async def keep(self, run: JobRun) -> None:
+        """Store a run; the one of its period is locked or new."""
+        ...
+
+    async def all(self, limit: int) -> list[JobRun]:
+        """Runs, the latest period first."""
+        ...

@@ -1,0 +1,180 @@
+"""What each job does in one batch: it looks, locks users, looks again at what is locked, and changes all at once."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from uuid import UUID
+
+from memplane.application.gateway import Write
+from memplane.application.jobs.records import Due, Wanted
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.history import HistoryEvent
+from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
+from memplane.domain.memory import Layer, Memory
+
+BATCH = 500
+_SETTLED = "settled"
+"""What the place of the second half of `layers` begins with; users have no control characters in their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch did, and where the next one begins: ``None`` at the end."""
+
+    counts: Mapping[str, float] = field(default_factory=dict)
+    place: str | None = None
+
+
+Step = Callable[[Write, datetime, str | None], Awaitable[Batch]]
+"""One batch of a job: the write under way, the moment by which the run decides, and where the batch begins."""
+
+
+async def expiry(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """What has expired is gone from reads already; now it is deleted."""
+    return await _deleting(write, Wanted(Due.EXPIRED, as_of), Cause.EXPIRED, place)
+
+
+async def ttl(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """What nobody asked for in a long time, and is of no importance, is deleted."""
+    rules = write.policy.lifecycle
+    return await _deleting(write, Wanted(Due.IDLE, as_of - rules.idle, rules.importance_below), Cause.IDLE, place)
+
+
+async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """Confidence wanes with the days since access; what nobody can be sure of any more is deleted."""
+    rules = write.policy.lifecycle
+    found, following = await _found(write, Wanted(Due.DECAYING, as_of), place)
+    left = {each.id: decayed(each.confidence, each.decay_rate, _accessed(each), as_of) for each in found}
+    await write.uow.upkeep.fade({each.id: left[each.id] for each in found if left[each.id] < each.confidence})
+    gone = [replace(each, confidence=left[each.id]) for each in found if left[each.id] < rules.floor]
+    await _delete(write, gone, Cause.DECAYED)
+    return Batch({"faded": len(found) - len(gone), "deleted": len(gone)}, following)
+
+
+async def purge(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """What is deleted, and can be restored no longer, is removed for good."""
+    found, following = await _found(write, Wanted(Due.PURGE, as_of), place)
+    for each in found:
+        after(Cause.PURGED, each.state)
+        write.removed(each)
+    await write.uow.upkeep.purge(found)
+    await write.settle("", None)  # no thread is told of what was gone before
+    return Batch({"purged": len(found)}, following)
+
+
+async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """What was hit often and lately is settled; then users with too much that is not have the lowest archived."""
+    rules = write.policy.lifecycle
+    if place is None or not place.startswith(_SETTLED):
+        wanted = Wanted(Due.PROMOTED, as_of - rules.promote_within, rules.promote_hits)
+        found, following = await _found(write, wanted, place)
+        await write.uow.upkeep.promote([each.id for each in found])
+        for user, memories in _by_user(found):
+            for each in memories:
+                settled = replace(each, layer=Layer.LONG)
+                write.changed(HistoryEvent.PROMOTE, None, settled, each, {"hits": each.hits})
+            await write.settle(user, None)
+        return Batch({"promoted": len(found)}, following or _SETTLED)
+    last = place.removeprefix(_SETTLED) or None
+    batch = await _making_room(
+        write, last, rules.capacity, Layer.MID, Cause.CROWDED, lambda all_: crowded_out(all_, rules, as_of)
+    )
+    return replace(batch, place=None if batch.place is None else f"{_SETTLED}{batch.place}")
+
+
+async def size(write: Write, as_of: datetime, place: str | None) -> Batch:
+    """Users with too many memories have the lowest of them archived."""
+    rules = write.policy.lifecycle
+    return await _making_room(write, place, rules.max_size, None, Cause.PRUNED, lambda all_: pruned(all_, rules, as_of))
+
+
+async def proposals(write: Write, as_of: datetime, _place: str | None) -> Batch:
+    """Proposals that lapsed long ago are removed; what waits and what was decided on stays."""
+    count = await write.uow.upkeep.sweep_proposals(as_of - write.policy.lifecycle.purge_after, BATCH)
+    return Batch({"removed": count}, "again" if count == BATCH else None)
+
+
+async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:
+    """The report: what was made, promoted, archived and deleted within a day, and what there is on average."""
+    return Batch(await write.uow.upkeep.tally(as_of - DAY))
+
+
+async def _deleting(write: Write, wanted: Wanted, cause: Cause, place: str | None) -> Batch:
+    found, following = await _found(write, wanted, place)
+    await _delete(write, found, cause)
+    return Batch({"deleted": len(found)}, following)
+
+
+async def _found(write: Write, wanted: Wanted, place: str | None) -> tuple[list[Memory], str | None]:
+    """The memories of the next batch, with their users locked, and where the one after it begins."""
+    upkeep = write.uow.upkeep
+    due = await upkeep.due(wanted, None if place is None else UUID(place), BATCH)
+    if not due:
+        return [], None
+    await write.uow.lock_users({user for _, user in due})
+    found = await upkeep.lock_due(wanted, [each for each, _ in due])  # some changed while their users were waited for
+    return found, str(due[-1][0]) if len(due) == BATCH else None
+
+
+async def _delete(write: Write, gone: Sequence[Memory], cause: Cause) -> None:
+    until = write.now + write.policy.lifecycle.purge_after
+    await _move(write, gone, cause, HistoryEvent.TTL, until)
+
+
+async def _move(
+    write: Write, going: Sequence[Memory], cause: Cause, event: HistoryEvent, purge_at: datetime | None
+) -> None:
+    """Give memories the state that a cause leads to, and tell their users' threads: a statement or two for a user."""
+    if not going:
+        return
+    state = after(cause, going[0].state)
+    await write.uow.upkeep.move([each.id for each in going], state, purge_at, write.now)
+    for user, memories in _by_user(going):
+        for each in memories:
+            moved = replace(each, state=state, purge_at=purge_at, updated_at=write.now, version=each.version + 1)
+            write.changed(event, ChangeEvent.SOFT_DELETED, moved, each, {"cause": cause.value})
+        await write.settle(user, None)
+
+
+async def _making_room(
+    write: Write,
+    place: str | None,
+    most: int,
+    layer: Layer | None,
+    cause: Cause,
+    going: Callable[[Sequence[Weighed]], list[UUID]],
+) -> Batch:
+    """Archive what there is no room for, of the next user who has too much: at once, for it is one decision."""
+    upkeep = write.uow.upkeep
+    user = await upkeep.crowded(most, layer, place)
+    if user is None:
+        return Batch()
+    await write.uow.lock_users([user])
+    chosen = going(await upkeep.weighed(user, layer))
+    found = await upkeep.locked(chosen)
+    await _move(write, found, cause, HistoryEvent.ARCHIVE, None)
+    return Batch({"archived": len(found), "users": 1}, user)
+
+
+def _accessed(memory: Memory) -> datetime:
+    return max(filter(None, (memory.recorded_at, memory.last_accessed, memory.last_hit_at)))
+
+
+def _by_user(memories: Iterable[Memory]) -> Iterable[tuple[str, Iterable[Memory]]]:
+    return groupby(sorted(memories, key=lambda each: (each.user_id, each.id)), key=lambda each: each.user_id)
+
+
+JOBS: Mapping[str, Step] = {
+    "expiry": expiry,
+    "proposals": proposals,
+    "decay": decay,
+    "ttl": ttl,
+    "layers": layers,
+    "size": size,
+    "purge": purge,
+    "gc": gc,
+}
+"""Every job by its name, in the order of a night."""
+ONCE_A_DAY = frozenset({"decay"})
+"""Jobs whose work done twice would be twice the work; what the others have done is not there to be done again."""

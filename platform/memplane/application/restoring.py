@@ -1,0 +1,129 @@
+"""Bringing memories back: as they were, in the place of what contradicts them by now, or not at all."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from memplane.application.beside import RESTORED, Placed, is_rejected, neighbours, overrule
+from memplane.application.gateway import Write
+from memplane.application.placing import Outcome
+from memplane.application.proposing import grave, held_back, seen_in
+from memplane.application.records import Burial, SearchMaterial
+from memplane.application.targets import require_weight
+from memplane.domain.comparison import Verdict
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import Conflict, ValueRejected
+from memplane.domain.history import HistoryEvent
+from memplane.domain.lifecycle import check_transition
+from memplane.domain.memory import Memory, State, TrustState
+from memplane.domain.policy import Trust
+from memplane.domain.reconciling import OVERRULES, same_store
+from memplane.domain.scope import Scope
+from memplane.domain.tombstones import rejected_keys
+
+RESTORABLE = (State.SUPERSEDED, State.ARCHIVED, State.SOFT_DELETED)
+_MAX_STEPS = 20
+
+
+async def bring_back(
+    write: Write, scope: Scope, memory: Memory, material: SearchMaterial, several: Placed | None = None
+) -> Outcome:
+    """Make a locked memory active again, in the place of what contradicts it by now; the caller settles the write.
+
+    Args:
+        write: the write under way.
+        scope: what the caller may change.
+        memory: the memory.
+        material: its search material.
+        several: what was brought back before it in the same transaction, where it is one of several: it takes nobody's
+            place then, and stays gone where it contradicts another one.
+
+    Raises:
+        ValueRejected: a person rejected the value.
+        Conflict: it is active, another memory says the same now, or contradicts it and stays.
+        TrustTooLow: a more trusted writer stands behind it, or behind what took its place.
+    """
+    require_weight(write.principal, memory)
+    check_transition(memory.state, State.ACTIVE)
+    if memory.trust_state is not TrustState.REJECTED:
+        await _lift(write, memory)
+    if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
+        raise ValueRejected("a person rejected or erased this value; it is not brought back")
+    if waiting := await held_back(write, memory, await seen_in(write.policy, memory)):
+        return waiting
+    until = memory.valid_until if memory.superseded_at is None else None
+    back = replace(memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until)
+    overruled: tuple[UUID, ...] = ()
+    if memory.trust_state is not TrustState.DISPUTED:
+        later = await active(write, scope, await _successors(write, scope, memory))
+        if several is None:
+            overruled = await overrule(write, back, material, {"verdict": RESTORED}, later)
+        else:
+            await _require_unrivalled(write, back, material, later, several)
+    done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
+    if several is not None:
+        several.note(done.memory, material)
+    return replace(done, outcome="restored", overruled=overruled)
+
+
+async def bury(write: Write, memory: Memory, reason: str) -> None:
+    """Let the values that a memory states be refused from now on, whoever says them."""
+    from_now = Burial(reason, write.principal.actor, write.now)
+    await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
+    for stated in await seen_in(write.policy, memory):
+        await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], from_now)
+
+
+async def _lift(write: Write, memory: Memory) -> None:
+    """Take back what was buried with a memory when it was deleted; what somebody rejected besides stays buried.
+
+    Only for a fully trusted caller: others do not undo a person's word.
+    """
+    if memory.state is not State.SOFT_DELETED or write.principal.trust is not Trust.FULL:
+        return
+    tombstones, then = write.uow.tombstones, memory.updated_at  # nothing changes a deleted memory
+    await tombstones.lift(memory.user_id, memory.category, rejected_keys(memory.text), then)
+    for stated in await seen_in(write.policy, memory):
+        await tombstones.lift(memory.user_id, grave(stated.field), [stated.key[1]], then)
+
+
+async def _require_unrivalled(
+    write: Write, back: Memory, material: SearchMaterial, later: Sequence[Memory], several: Placed
+) -> None:
+    around = await neighbours(write, back, material, several)
+    if any(n.verdict is Verdict.SAME and same_store(n.memory, back) for n in around):
+        raise Conflict("another memory of this user and category says this already")
+    if later or any(n.verdict in OVERRULES for n in around):
+        raise Conflict("another memory contradicts it by now; to put it in that one's place, restore it by its id")
+
+
+async def _successors(write: Write, scope: Scope, memory: Memory) -> list[UUID]:
+    """What took a memory's place, and what took the place of that."""
+    found: list[UUID] = []
+    following = memory.superseded_by
+    while following is not None and following not in found and len(found) < _MAX_STEPS:
+        found.append(following)
+        after = await write.uow.memories.find(scope, following)
+        following = None if after is None else after.superseded_by
+    return found
+
+
+async def active(write: Write, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+    """Those of the memories that are active and the caller's to change."""
+    found = [await write.uow.memories.lock(scope, each) for each in ids]
+    return [each for each in found if each is not None and each.state is State.ACTIVE]
+
+
+async def kept(
+    write: Write, before: Memory, after: Memory, event: HistoryEvent, told: ChangeEvent | None = None, **meta: object
+) -> Outcome:
+    """Store a changed memory, and note why.
+
+    Raises:
+        Conflict: another active memory says exactly this.
+    """
+    changed = replace(after, updated_at=write.now, version=before.version + 1)
+    if not await write.uow.memories.replace(changed, None):
+        raise Conflict("another memory of this user and category says exactly this already")
+    write.changed(event, told, changed, before, meta)
+    return Outcome("updated", changed)

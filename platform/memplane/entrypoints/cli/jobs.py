@@ -1,0 +1,129 @@
+"""`memplane jobs` and `memplane gc`: the work of the night by hand, directly on the database."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
+
+from memplane.domain.errors import SettingsError
+from memplane.entrypoints.cli.options import Data, Storage, settings_of
+from memplane.entrypoints.cli.output import Json, add, plain, show, table
+
+if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
+    from memplane.application.jobs.records import JobRun
+    from memplane.application.jobs.running import Done
+    from memplane.bootstrap import Application
+
+app = typer.Typer(name="jobs", no_args_is_help=True, help="The work of the night: expiry, decay, archive, purge.")
+DEFAULT_TENANT = "default"
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
+
+
+@app.command()
+def run(  # noqa: PLR0913 - one argument for each option
+    name: Annotated[
+        str, typer.Argument(help="expiry, proposals, decay, ttl, layers, size, purge, gc; 'all': each in this order.")
+    ],
+    *,
+    tenant: Tenant = DEFAULT_TENANT,
+    every_tenant: Annotated[bool, typer.Option("--every-tenant", help="For every tenant.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
+    data: Data = None,
+    storage: Storage = None,
+    json: Json = False,
+) -> None:
+    """Do a job now, from where it was left today. Nothing is done twice; a server may go on meanwhile."""
+    from memplane.application.jobs.steps import JOBS  # noqa: PLC0415 - the use cases, which help does not wait for
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    names = tuple(JOBS) if name == "all" else (name,)
+    if unknown := set(names) - set(JOBS):
+        raise SettingsError(f"there is no job '{unknown.pop()}'; there are {', '.join(JOBS)}, and all")
+
+    async def work(application: "Application") -> "list[Done]":
+        tenants = await application.jobs.tenants() if every_tenant else [tenant]
+        done: list[Done] = []
+        with _progress() as progress:
+            for each in tenants:
+                for job in names:
+                    task = progress.add_task(f"{job} of {each}", total=None, counts="")
+
+                    told = partial(_told, progress, task)
+                    done.append(await application.jobs.run(job, each, dry_run=dry_run, progress=told))
+        return done
+
+    found = on_database(settings_of(data=data, storage=storage), work)
+    show({"items": found}, *_done(found), as_json=json)
+
+
+@app.command("list")
+def list_runs(
+    *,
+    tenant: Tenant = DEFAULT_TENANT,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The most runs.")] = 50,
+    data: Data = None,
+    storage: Storage = None,
+    json: Json = False,
+) -> None:
+    """Show what was done, the latest day first."""
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    async def work(application: "Application") -> "Sequence[JobRun]":
+        return await application.jobs.runs(tenant, limit)
+
+    found = on_database(settings_of(data=data, storage=storage), work)
+    show({"items": found}, *_runs(found), as_json=json)
+
+
+def gc(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False) -> None:
+    """Report what was made, promoted, archived and deleted within a day, and what there is on average."""
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    async def work(application: "Application") -> "Done":
+        return await application.jobs.run("gc", tenant)
+
+    found = on_database(settings_of(data=data, storage=storage), work)
+    rows = table("what", "number")
+    for name, value in found.counts.items():
+        add(rows, name.replace("_", " "), f"{value:g}")
+    show(found, rows, as_json=json)
+
+
+def _progress() -> Progress:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[counts]}")
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+def _told(progress: Progress, task: TaskID, counts: Mapping[str, float]) -> None:
+    progress.update(task, counts=_counted(counts))
+
+
+def _counted(counts: Mapping[str, float]) -> str:
+    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in counts.items()) or "nothing"
+
+
+def _done(found: "Sequence[Done]") -> list[RenderableType]:
+    told = {"done": "done", "unchanged": "done before today", "dry_run": "would be done"}
+    rows = table("job", "tenant", "outcome", "what")
+    for each in found:
+        add(rows, each.name, each.tenant, told[each.outcome], _counted(each.counts))
+    return [rows]
+
+
+def _runs(found: "Sequence[JobRun]") -> list[RenderableType]:
+    if not found:
+        return [plain("Nothing was done yet.", "dim")]
+    rows = table("day", "job", "finished", "what")
+    for each in found:
+        add(
+            rows,
+            each.period,
+            each.name,
+            f"{each.finished_at:%H:%M}" if each.finished_at else "no",
+            _counted(each.counts),
+        )
+    return [rows]

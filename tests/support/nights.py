@@ -1,0 +1,67 @@
+"""The work of the night in tests: jobs with a clock of their own, and memories of a given age."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from memplane.application.jobs.running import Done, Jobs
+from support.callers import Tenant
+
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
+"""A moment that is later than whatever a test writes."""
+
+
+@dataclass
+class Night:
+    """Jobs of one worker for one tenant, at a moment that the test sets."""
+
+    tenant: Tenant
+    now: datetime = NOON
+
+    def __post_init__(self) -> None:
+        wired = self.tenant.server.wired
+        self.jobs = Jobs(wired.storage, wired.policies, wired.gateway, lambda: self.now)
+
+    def run(self, name: str, **more: Any) -> Done:  # noqa: ANN401 - of the run
+        """Run a job to its end."""
+        return self.tenant.server.run(self.jobs.run(name, self.tenant.name, **more))
+
+    def counts(self, name: str, **more: Any) -> Mapping[str, float]:  # noqa: ANN401 - of the run
+        """What a job did in this period."""
+        return self.run(name, **more).counts
+
+
+def ago(days: float, now: datetime = NOON) -> str:
+    """A moment so many days before another."""
+    return (now - timedelta(days=days)).isoformat(timespec="microseconds")
+
+
+def age(tenant: Tenant, memory: str, days: float, **columns: object) -> None:
+    """Let a memory have been recorded, and touched last, so many days ago; with other columns as they are said."""
+    values = {"recorded_at": ago(days), "updated_at": ago(days)} | columns
+    assigned = ", ".join(f"{name} = %({name})s" for name in values)
+    tenant.rows(f"UPDATE memories SET {assigned} WHERE id = %(id)s", id=UUID(memory), **values)
+
+
+def state(tenant: Tenant, memory: str, column: str = "state") -> Any:  # noqa: ANN401 - of the column
+    """A column of a memory's row; ``None`` when there is none."""
+    found = tenant.rows(f"SELECT {column} FROM memories WHERE id = %(id)s", id=UUID(memory))
+    return found[0][column] if found else None
+
+
+class Stopped(Exception):
+    """A worker that ends after a batch."""
+
+
+def after_batches(count: int) -> Callable[[Mapping[str, float]], None]:
+    """Ends a worker after so many batches."""
+    left = [count]
+
+    def told(_counts: Mapping[str, float]) -> None:
+        left[0] -= 1
+        if left[0] <= 0:
+            raise Stopped
+
+    return told
