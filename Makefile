@@ -22,7 +22,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check fuzz demo bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,9 @@ serve: $(VENV)/.runtime ## run the server with its own PostgreSQL (PORT=7077 DAT
 
 demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 	@$(BIN)/memplane demo
+
+example: $(VENV)/.runtime ## a LangGraph supervisor and four agents on one memory (DATA=folder keeps it)
+	@$(BIN)/python examples/supervisor $(if $(DATA),--data "$(DATA)")
 
 test: $(VENV)/.dev ## run every test (WORKERS=2)
 	$(PYTEST) -n $(WORKERS)

@@ -13,7 +13,8 @@ from time import perf_counter
 import uvicorn
 import uvloop
 
-from memplane.bootstrap import DEFAULT_TENANT, Application, ensure_keys, prepare
+from memplane.bootstrap import DEFAULT_TENANT, Application, prepare
+from memplane.entrypoints.cli.first_keys import ensure_keys
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 

@@ -14,12 +14,12 @@ from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoder_of
-from memplane.adapters.key_file import KeyFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
 from memplane.application.asking import Asking
 from memplane.application.browse import Browse
+from memplane.application.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints import Checkpoints
 from memplane.application.consents import Consents
 from memplane.application.context import TellContext
@@ -29,10 +29,11 @@ from memplane.application.entities import Entities
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
 from memplane.application.ingest import IngestTurns
+from memplane.application.items import Items
 from memplane.application.jobs.running import Jobs
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
-from memplane.application.keys import Keys, NewKey
+from memplane.application.keys import Keys
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Storage
 from memplane.application.rates import RateLimits
@@ -45,9 +46,8 @@ from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
 from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
-from memplane.domain.errors import SettingsError, Unauthenticated
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Reach
+from memplane.domain.errors import SettingsError
+from memplane.domain.principal import Reach
 from memplane.settings import Settings
 
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
@@ -103,10 +103,12 @@ class Application:
         self.ingest = IngestTurns(gateway)
         asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
+        self.items = Items(asking, gateway, self.remember)
         self.threads = Threads(self.storage, self.policies, now)
         self.browse = Browse(self.storage, self.policies, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
         self.checkpoints = Checkpoints(self.storage, self.policies, now)
+        self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
         self._watch: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -117,7 +119,8 @@ class Application:
         self._watch = asyncio.create_task(self._watch_policies())
 
     def serve(self) -> None:
-        """Begin what only a server needs, once opened: an issuer's keys, and the work of the night."""
+        """Begin what only a server needs, once opened: an issuer's keys, the work of the night, pruning if wanted."""
+        self.pruning.start()
         if self.verifier is not None:
             self.verifier.keys.start()
         if self._night is not None:
@@ -132,6 +135,7 @@ class Application:
             await self.verifier.keys.stop()
         if self._night is not None:
             await self._night.stop()
+        await self.pruning.stop()
         await self.key_uses.stop()
         await self._accesses.stop()
         await self.storage.close()
@@ -276,8 +280,7 @@ async def opened(database: str) -> AsyncIterator[Application]:
     """An application in this process, on a PostgreSQL database that is migrated, or on a SQLite file.
 
     Raises:
-        SchemaMismatch: PostgreSQL needs `memplane migrate`.
-        StorageUnavailable: the database cannot be used.
+        SchemaMismatch, StorageUnavailable: PostgreSQL needs `memplane migrate`; the database cannot be used.
     """
     url = database if database.startswith((*POSTGRES, SQLITE)) else f"{SQLITE}{Path(database)}"
     settings = Settings(database_url=SecretStr(url), rate_per_second=0)
@@ -339,35 +342,3 @@ def convert(source: str, target: str, tenant: str | None, app_role: str, told: "
 
 def _is_file(where: str) -> bool:
     return not where.startswith(POSTGRES) and not Path(where).is_dir()
-
-
-async def ensure_keys(application: Application, folder: Path) -> KeyFile:
-    """Make the default tenant's keys on first start: one for each agent of the policy, and the administrator's.
-
-    A key file whose administrator's key this database knows is kept; agents that are new in the policy get a key.
-    """
-    allowlists = application.policies.current.allowlists
-    kept = KeyFile.read(folder)
-    if kept is not None and not await _known(application, kept.admin):
-        kept = None
-    agents = dict(kept.agents) if kept else {}
-    admin = kept.admin if kept else None
-    if admin is None:
-        new = NewKey(agent=None, trust=Trust.FULL, scopes=tuple(KeyScope), act_for=("*",), label="administrator")
-        _, admin = await application.keys.create(DEFAULT_TENANT, new)
-    missing = [agent for agent in allowlists if agent not in agents]
-    for agent in missing:
-        new = NewKey(agent=agent, trust=allowlists[agent].trust, label="made at first start")
-        _, agents[agent] = await application.keys.create(DEFAULT_TENANT, new)
-    file = KeyFile(admin, agents)
-    if kept is None or missing:
-        await asyncio.to_thread(file.write, folder)
-    return file
-
-
-async def _known(application: Application, credential: str) -> bool:
-    try:
-        await application.keys.authenticate(credential)
-    except Unauthenticated:
-        return False
-    return True

@@ -140,6 +140,12 @@ class Settings(OidcSettings):
         description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
     )
     jobs: bool = Field(default=True, description="whether this server does the work of the night, for all tenants")
+    checkpoints_keep: int = Field(
+        default=0, ge=0, le=1_000_000, description="checkpoints of each thread that are always kept; 0: none is pruned"
+    )
+    checkpoints_days: float = Field(
+        default=30.0, ge=0, le=36_500, allow_inf_nan=False, description="days after which the others are pruned"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="DEBUG, INFO, WARNING or ERROR"
     )

@@ -160,6 +160,8 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "checkpoints of a user": lambda reader: reader.checkpoints.find(Wanted(OF, limit=5)),
     "metadata of a thread": lambda reader: reader.checkpoints.told(Wanted(OF, "thread-7")),
     "who has a thread": lambda reader: reader.checkpoints.users("thread-7", None),
+    "items of a store": lambda reader: reader.items(NAMED, ("plans",)),
+    "memories by the caller's names": lambda reader: reader.named(NAMED, ["memory-3", "memory-23"]),
     "supervisor": lambda reader: reader.checkpoints.supervised(PLACE.thread),
     "proposals of a user": lambda reader: reader.proposals(
         asked(user_id="user-3", state=ProposalState.PENDING), before=None, limit=50
@@ -280,6 +282,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
     "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
     "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
+    "erase checkpoints": lambda uow: uow.checkpoints.erase("user-3"),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 STORES = (
@@ -307,7 +310,7 @@ INSERTS = {
     "signal",
     "note",
 }  # these look nothing up
-LISTS = {"all"}  # an administrator's list of keys
+LISTS = {"all", "crowded"}  # an administrator's list of keys, and the threads that pruning goes through
 
 
 class NotKept(Exception):

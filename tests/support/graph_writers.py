@@ -12,8 +12,8 @@ from typing import Any
 
 from langgraph.checkpoint.base import empty_checkpoint
 
+from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.sqlite import session as sqlite_session
-from memplane.bootstrap import _encoder
 from memplane.domain.errors import StaleCheckpoint
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.graphs import at, counting, principal
@@ -86,7 +86,7 @@ async def save(url: str, tenant: str, parent: str | None, count: int) -> None:
 
 def mortal(url: str, tenant: str) -> None:
     """For each line of its input save a checkpoint, in a process that kills itself before its nth statement."""
-    _encoder()  # loaded before the processes part
+    encoder_of(None)  # loaded before the processes part
     for line in sys.stdin:
         asked = json.loads(line)
         child = os.fork()

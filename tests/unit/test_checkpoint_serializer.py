@@ -17,8 +17,8 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
+from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.domain.errors import CheckpointMismatch, UndeclaredType
-from memplane.entrypoints.langgraph.serializer import StrictSerializer
 
 
 class Plan(BaseModel):

@@ -99,6 +99,25 @@ class NewCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """A checkpoint of another saver, to be taken over as it is.
+
+    Attributes:
+        place: where it goes.
+        new: the checkpoint.
+        writes: what tasks have written since.
+        head: whether it is the end of its lineage.
+        made_at: when it was made.
+    """
+
+    place: Place
+    new: NewCheckpoint
+    writes: Sequence[TaskWrite]
+    head: bool
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
     """A checkpoint as it is stored, with what tasks have written since."""
 
@@ -134,6 +153,18 @@ class Wanted:
     before: str | None = None
     limit: int | None = None
     channels: Sequence[str] | None = None
+
+    @property
+    def one(self) -> tuple[Place, str | None] | None:
+        """The place and the id of the only checkpoint that is meant, or no id for the head; ``None`` for several."""
+        named = self.head if self.ids is None else len(self.ids) == 1 and not self.head
+        users = self.users or frozenset()
+        if not named or len(users) != 1 or self.channels is not None or self.before is not None:
+            return None
+        if self.thread_id is None or self.namespace is None:
+            return None
+        (user,) = users
+        return Place(Thread(user, self.thread_id), self.namespace), None if self.ids is None else self.ids[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from memplane.application.checkpoint_access import let_in
 from memplane.application.checkpoint_records import (
+    Arrival,
     NewCheckpoint,
     Place,
     StoredCheckpoint,
@@ -15,20 +17,18 @@ from memplane.application.checkpoint_records import (
 )
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.transaction import UnitOfWork
+from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain import lineage, supervising
 from memplane.domain.errors import (
     AmbiguousThread,
-    CategoryForbidden,
     Conflict,
     LimitExceeded,
     NotFound,
     VersionConflict,
-    VisibilityForbidden,
 )
 from memplane.domain.lineage import Arriving, Placement, Retention
 from memplane.domain.memory import Visibility
-from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.text import refuse_unstorable
 
 T = TypeVar("T")
@@ -53,26 +53,7 @@ class Checkpoints:
         self._clock = clock
 
     def _let_in(self, principal: Principal) -> None:
-        """Refuse who may not read conversations.
-
-        Raises:
-            ScopeForbidden: the key is not for checkpoints.
-            VisibilityForbidden: its trust level does not see the private store.
-            CategoryForbidden: none of its agents reads turns.
-        """
-        principal.require(KeyScope.CHECKPOINT)
-        policy = self._policies.current
-        if Visibility.PRIVATE not in policy.visible(principal.trust):
-            raise VisibilityForbidden(
-                f"a checkpoint holds conversations, which trust level '{principal.trust}' does not see",
-                trust=principal.trust.value,
-            )
-        speakers = {principal.agent or "", *principal.act_for}
-        if ALL not in speakers and not any(policy.turns_category in policy.allowlist(each).read for each in speakers):
-            raise CategoryForbidden(
-                f"a checkpoint holds conversations; no agent of this key may read '{policy.turns_category}'",
-                categories=[policy.turns_category],
-            )
+        let_in(principal, self._policies.current)
 
     def thread(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
         """The thread that is meant.
@@ -134,25 +115,49 @@ class Checkpoints:
             LimitExceeded: a name is too long.
             InvalidText: a name cannot be stored.
         """
-        _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
-        for value, name in ((new.id, "checkpoint_id"), (new.parent, "checkpoint_id")):
-            _fits(value, name, MAX_CHECKPOINT_ID_BYTES)
-        for blob in new.blobs:
-            _fits(blob.channel, "channel", MAX_CHANNEL_BYTES)
-            _fits(blob.version, "version", MAX_CHECKPOINT_ID_BYTES)
+        _fit(place, new)
         now = self._clock()
 
-        async def work(uow: UnitOfWork) -> None:
-            before, there, revision = await uow.checkpoints.arrive(place, new.id, now)
+        async def work(checkpoints: CheckpointStore) -> None:
+            before, there, revision = await checkpoints.arrive(place, new.id, now)
             placement = lineage.place(Arriving(new.id, new.parent, new.empty), there, fork=fork)
             after = before
             if placement is not Placement.BESIDE:
                 told = _told(before.data, place.namespace, new, revision)
                 after = replace(before, data=told, version=before.version + 1, updated_at=now)
             parent = None if new.parent == new.id else new.parent
-            await uow.checkpoints.add(place, replace(new, parent=parent), placement, after)
+            await checkpoints.add(place, replace(new, parent=parent), placement, after)
 
-        await self._write(principal, work)
+        principal.require(KeyScope.CHECKPOINT)
+        await self._storage.write_checkpoints(principal.reach, work)
+
+    async def adopt(self, principal: Principal, thread: Thread, arrivals: Sequence[Arrival]) -> bool:
+        """Take a whole thread of another saver over, with branches and all, in one transaction.
+
+        Returns:
+            Whether it was; a thread that has checkpoints already stays as it is.
+
+        Raises:
+            LimitExceeded, InvalidText: a name cannot be stored.
+        """
+        for each in arrivals:
+            _fit(each.place, each.new)
+            _fit_writes(each.place, each.new.id, each.writes)
+        now = self._clock()
+
+        async def work(uow: UnitOfWork) -> bool:
+            state = await uow.checkpoints.open(thread, now)
+            if await uow.checkpoints.nodes(thread):
+                return False
+            for each in arrivals:
+                data = _told(state.data, each.place.namespace, each.new, 0) if each.head else state.data
+                state = replace(state, data=data, version=state.version + 1, updated_at=each.made_at)
+                placement = Placement.HEAD if each.head else Placement.BESIDE
+                await uow.checkpoints.add(each.place, each.new, placement, state)
+                await uow.checkpoints.add_writes(each.place, each.new.id, each.writes)
+            return True
+
+        return await self._write(principal, work)
 
     async def save_writes(
         self, principal: Principal, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]
@@ -163,16 +168,11 @@ class Checkpoints:
             LimitExceeded: there are too many, or a name is too long.
             InvalidText: a name cannot be stored.
         """
-        if len(writes) > MAX_WRITES:
-            raise LimitExceeded(f"writes: {len(writes)}, at most {MAX_WRITES}", field="writes")
-        _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
-        _fits(checkpoint_id, "checkpoint_id", MAX_CHECKPOINT_ID_BYTES)
-        for write in writes:
-            _fits(write.task_id, "task_id", MAX_TASK_ID_BYTES)
-            _fits(write.channel, "channel", MAX_CHANNEL_BYTES)
-            refuse_unstorable(write.task_path, "task_path")
+        _fit_writes(place, checkpoint_id, writes)
+        principal.require(KeyScope.CHECKPOINT)
         if writes:
-            await self._write(principal, lambda uow: uow.checkpoints.add_writes(place, checkpoint_id, writes))
+            reach = principal.reach
+            await self._storage.write_checkpoints(reach, lambda it: it.add_writes(place, checkpoint_id, writes))
 
     async def find(
         self, principal: Principal, wanted: Wanted, matches: Callable[[Mapping[str, object]], bool] | None = None
@@ -241,13 +241,20 @@ class Checkpoints:
         Returns:
             How many were deleted.
         """
+        return await self._write(principal, lambda uow: pruned(uow, thread, retention))
 
-        async def work(uow: UnitOfWork) -> int:
-            await uow.checkpoints.lock(thread)
-            nodes = await uow.checkpoints.nodes(thread)
-            return await _keep(uow, thread, nodes, lineage.kept(nodes, retention))
+    async def erase(self, principal: Principal, user_id: str) -> Mapping[str, int]:
+        """Erase all checkpoints of a user, and the states of supervisors, in every thread.
 
-        return await self._write(principal, work)
+        Returns:
+            How many rows were erased, by table: for a receipt.
+
+        Raises:
+            UserForbidden: the key may not touch the user.
+            InvalidText: the name is empty or cannot be stored.
+        """
+        user = principal.touch(clean_id(user_id, "user_id") or "")
+        return await self._write(principal, lambda uow: uow.checkpoints.erase(user))
 
     async def delete_runs(self, principal: Principal, run_ids: Sequence[str]) -> int:
         """Delete the checkpoints that runs have made, in every thread of the caller's users.
@@ -311,6 +318,13 @@ class Checkpoints:
         return await self._storage.write(principal.reach, work)
 
 
+async def pruned(uow: UnitOfWork, thread: Thread, retention: Retention) -> int:
+    """Delete a thread's checkpoints that are not kept, within a write; how many."""
+    await uow.checkpoints.lock(thread)
+    nodes = await uow.checkpoints.nodes(thread)
+    return await _keep(uow, thread, nodes, lineage.kept(nodes, retention))
+
+
 async def _keep(uow: UnitOfWork, thread: Thread, nodes: Sequence[lineage.Node], stay: frozenset[lineage.Key]) -> int:
     """Delete a thread's checkpoints but those that stay, and mend what they leave."""
     gone = [node.key for node in nodes if node.key not in stay]
@@ -338,6 +352,26 @@ def _refuse_other_version(before: Supervised | None, version: int | None) -> Non
     there = 0 if before is None else before.version
     if version is not None and version != there:
         raise VersionConflict(f"the state is at version {there}, not {version}: read it again", version=there)
+
+
+def _fit(place: Place, new: NewCheckpoint) -> None:
+    _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
+    for value, name in ((new.id, "checkpoint_id"), (new.parent, "checkpoint_id")):
+        _fits(value, name, MAX_CHECKPOINT_ID_BYTES)
+    for blob in new.blobs:
+        _fits(blob.channel, "channel", MAX_CHANNEL_BYTES)
+        _fits(blob.version, "version", MAX_CHECKPOINT_ID_BYTES)
+
+
+def _fit_writes(place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
+    if len(writes) > MAX_WRITES:
+        raise LimitExceeded(f"writes: {len(writes)}, at most {MAX_WRITES}", field="writes")
+    _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
+    _fits(checkpoint_id, "checkpoint_id", MAX_CHECKPOINT_ID_BYTES)
+    for write in writes:
+        _fits(write.task_id, "task_id", MAX_TASK_ID_BYTES)
+        _fits(write.channel, "channel", MAX_CHANNEL_BYTES)
+        refuse_unstorable(write.task_path, "task_path")
 
 
 def _fits(value: str | None, field: str, most: int, *, empty: bool = False) -> None:

@@ -18,6 +18,7 @@ from memplane.application.targets import found, require_weight
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
+from memplane.domain.items import no_item
 from memplane.domain.memory import Memory, MemoryText, TrustState
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -115,7 +116,7 @@ def _in_place_of(old: Memory, new: Memory) -> Memory:
         new,
         min_trust=old.min_trust,
         text=new.text if new.text.tags else replace(new.text, tags=old.text.tags),
-        external_id=old.external_id,
+        external_id=no_item(old).external_id,
         agent_id=old.agent_id,
         run_id=old.run_id,
         actor_id=old.actor_id,
@@ -131,6 +132,6 @@ def _in_place_of(old: Memory, new: Memory) -> Memory:
         valid_from=new.valid_from or old.valid_from,
         valid_until=old.valid_until,
         expires_at=old.expires_at,
-        attributes=old.attributes,
+        attributes=no_item(old).attributes,
         authority=max(old.authority, new.authority),
     )

@@ -23,6 +23,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention, mentions
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
+from memplane.domain.items import is_item
 from memplane.domain.memory import Memory, State, TrustState, weight
 from memplane.domain.merging import joined, value_hash
 from memplane.domain.reconciling import Action, Decision, Neighbour, decide, said_at, same_store
@@ -85,7 +86,9 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
             retired, seen = True, await _looked(write, fresh, mentioned)
         if seen.there is not None:
             return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
-        if seen.past is not None and not retired:  # what was retired just now is no past that was told before
+        if (
+            seen.past is not None and not retired and not _put_anew(seen.past, memory)
+        ):  # what was retired just now is no past that was told before
             return await _told_before(write, seen.past, fresh)
         decision = await _decided(write, fresh, seen.near if seen.past is None else None)
         if decision.action in {Action.MERGE, Action.UPDATE}:
@@ -100,6 +103,11 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
 async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
     memory = fresh.memory
     return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
+
+
+def _put_anew(past: Memory, new: Memory) -> bool:
+    """Whether an item of a store gets another value than the one that was overruled."""
+    return is_item(new.external_id) and past.value_hash != new.value_hash
 
 
 async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
@@ -181,7 +189,7 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
 async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object]) -> Outcome:
     """Give a memory the joined words; it is only counted when another one has exactly these."""
     kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
-    changed = replace(again, value_hash=value_hash(again.text), pii=kinds)
+    changed = replace(again, value_hash=value_hash(again.text, again.external_id), pii=kinds)
     searchable = changed.text.searchable()
     words = await offload(len(searchable), terms, searchable)
     material = SearchMaterial(words, fresh.material.embedding)

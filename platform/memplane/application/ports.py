@@ -22,10 +22,12 @@ from memplane.application.records import (
     StoredKey,
     Vector,
 )
-from memplane.application.transaction import UnitOfWork
+from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain.capabilities import Capabilities
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry
+from memplane.domain.items import Located
+from memplane.domain.lineage import Retention
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Reach
@@ -92,6 +94,10 @@ class CheckpointReader(Protocol):
         """The users, of some or of all, that have a thread of a name; at most two."""
         ...
 
+    async def crowded(self, retention: Retention) -> list[Thread]:
+        """The threads that may have more checkpoints than are kept, in one order."""
+        ...
+
     async def supervised(self, thread: Thread) -> Supervised | None:
         """The state of a supervisor in a thread."""
         ...
@@ -119,6 +125,14 @@ class Reader(Protocol):
 
     async def memories(self, scope: Scope, *, before: UUID | None, limit: int) -> list[Memory]:
         """Memories in scope, newest first, those older than ``before``."""
+        ...
+
+    async def named(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
+        """Memories in scope by the caller's own names for them, unique for each user."""
+        ...
+
+    async def items(self, scope: Scope, labels: Sequence[str]) -> list[Located]:
+        """Where the items of a store in scope stand whose namespace begins with some labels, oldest first."""
         ...
 
     async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
@@ -202,6 +216,14 @@ class Storage(Protocol):
             reach: whose rows; others are as if they were not there.
             work: what to do.
             users: those whose memories no other transaction may write until this one ends.
+
+        Raises:
+            StorageUnavailable: no connection in time, or the retries ran out.
+        """
+        ...
+
+    async def write_checkpoints(self, reach: Reach, work: Callable[[CheckpointStore], Awaitable[T]]) -> T:
+        """The same for work on checkpoints alone, in fewer exchanges.
 
         Raises:
             StorageUnavailable: no connection in time, or the retries ran out.

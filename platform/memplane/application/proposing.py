@@ -223,7 +223,7 @@ def draft_of(proposal: Proposal, now: datetime) -> Memory:
         type=MemoryType(kept.get("type", MemoryType.SEMANTIC)),
         visibility=Visibility(kept.get("visibility", Visibility.PRIVATE)),
         text=text,
-        value_hash=value_hash(text),
+        value_hash=value_hash(text, rest.get("external_id")),
         source=Source.USER,
         recorded_at=now,
         updated_at=now,

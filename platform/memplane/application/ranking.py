@@ -1,7 +1,7 @@
 """The best units for a question, with what their scores are made of."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -71,7 +71,16 @@ def _at(place: int, unit: UUID) -> Standing:
     return Standing(unit, score, lambda: {"newest": score})
 
 
-async def rank(reader: Reader, scope: Scope, query: Query, by: By, limit: int, told: int = 0) -> Ranking:
+async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
+    reader: Reader,
+    scope: Scope,
+    query: Query,
+    by: By,
+    limit: int,
+    *,
+    told: int = 0,
+    among: Collection[UUID] | None = None,
+) -> Ranking:
     """Score everything in scope; the best few then gain by their relations to others in scope.
 
     Args:
@@ -81,12 +90,13 @@ async def rank(reader: Reader, scope: Scope, query: Query, by: By, limit: int, t
         by: what is ranked by.
         limit: how many of the best are ranked.
         told: how many of them are likely to be told: they are read in the exchange that looks for relations.
+        among: the only units that are ranked; ``None`` for all in scope.
     """
     candidates = await reader.candidates(scope, query)
     if len(candidates.ids) <= FEW:
-        pool = _pool(candidates, query, by, limit)
+        pool = _pool(candidates, query, by, limit, among)
     else:
-        pool = await asyncio.to_thread(_pool, candidates, query, by, limit)
+        pool = await asyncio.to_thread(_pool, candidates, query, by, limit, among)
     weight = by.profile.relation
     units: dict[UUID, Unit | None] = {}
     if weight and pool:
@@ -114,11 +124,12 @@ def _strongest(edges: Sequence[tuple[UUID, UUID, float]], candidates: Candidates
     return found
 
 
-def _pool(candidates: Candidates, query: Query, by: By, limit: int) -> list[Standing]:
+def _pool(candidates: Candidates, query: Query, by: By, limit: int, among: Collection[UUID] | None) -> list[Standing]:
     """The best units by their signals, in no order."""
     signals = candidates.signals
     scored = score(signals, by.profile, by.model, by.asked)
-    best = scored.best(limit, _reaching(scored, query, by.threshold))
+    eligible = _both(_reaching(scored, query, by.threshold), _among(candidates, among))
+    best = scored.best(limit, eligible)
     by_hash = [query.terms.stems[term] for term in sorted(query.terms.stems)]
 
     def explaining(place: int, holds: NDArray[np.bool_]) -> Callable[[], Mapping[str, object]]:
@@ -142,6 +153,22 @@ def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[
         scored.parts["lexical_scaled" if query.embedding is None else "similarity"] >= threshold
     )
     return reached
+
+
+def _among(candidates: Candidates, among: Collection[UUID] | None) -> NDArray[np.bool_] | None:
+    """Which units are among those that are asked for."""
+    if among is None:
+        return None
+    places = candidates.ids.places(b"".join(each.bytes for each in among))
+    found = np.zeros(len(candidates.ids), dtype=np.bool_)
+    found[places[places >= 0]] = True
+    return found
+
+
+def _both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def _related(standing: Standing, strength: float, weight: float) -> Standing:

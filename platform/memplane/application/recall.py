@@ -131,7 +131,12 @@ class RecallMemories:
                 ranking = newest(await reader.newest(scope, limit))
             else:
                 ranking = await rank(
-                    reader, scope, query, By(profile, model, asked, question.threshold), limit, question.top_k + SPARE
+                    reader,
+                    scope,
+                    query,
+                    By(profile, model, asked, question.threshold),
+                    limit,
+                    told=question.top_k + SPARE,
                 )
             rendered = await self._rendered(reader, scope, question, ranking, policy)
             if question.related and scope.believed_at is None:  # what was related then is not known

@@ -23,6 +23,7 @@ from memplane.domain.errors import (
     VisibilityForbidden,
 )
 from memplane.domain.history import HistoryEvent
+from memplane.domain.items import no_item
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import (
     Memory,
@@ -255,6 +256,7 @@ def prepare(
     _lies_ahead(new.expires_at, now)
     rules = policy.category(new.category).pii
     text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
+    external_id = clean_id(new.external_id, "external_id")
     return Memory(
         id=new_id(),
         user_id=user_id,
@@ -262,7 +264,7 @@ def prepare(
         type=new.type,
         visibility=visibility,
         text=text,
-        value_hash=value_hash(text),
+        value_hash=value_hash(text, external_id),
         source=source,
         authority=AUTHORITY[principal.trust],
         pii=pii.kinds(text.searchable(), policy.find_pii),
@@ -273,7 +275,7 @@ def prepare(
         actor_id=clean_id(new.actor_id, "actor_id"),
         role=new.role,
         thread_id=clean_id(new.thread_id, "thread_id"),
-        external_id=clean_id(new.external_id, "external_id"),
+        external_id=external_id,
         importance=new.importance,
         pinned=new.pinned,
         confidence=new.confidence,
@@ -316,8 +318,11 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
         text = screened(constrain(merged, before.type, policy.writing), rules, policy.find_pii)
+    if (words or moved) and "attributes" not in changes:
+        before = no_item(before)
     kinds = pii.kinds(text.searchable(), policy.find_pii)
-    changed = replace(before, text=text, value_hash=value_hash(text), pii=kinds, **record)  # type: ignore[arg-type]  # as above
+    key = value_hash(text, before.external_id)
+    changed = replace(before, text=text, value_hash=key, pii=kinds, **record)  # type: ignore[arg-type]  # as above
     return replace(changed, updated_at=now, version=before.version + 1)
 
 

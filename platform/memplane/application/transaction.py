@@ -274,6 +274,10 @@ class CheckpointStore(Protocol):
         """Delete all of a thread; False when there was nothing."""
         ...
 
+    async def erase(self, user_id: str) -> Mapping[str, int]:
+        """Delete all of a user's threads, once nobody writes them; how many rows, by table."""
+        ...
+
 
 class Journal(Protocol):
     """History and events within a transaction."""

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 
+from memplane.domain.items import is_item
 from memplane.domain.memory import MemoryText
 from memplane.domain.tombstones import skeleton
 
@@ -10,13 +11,15 @@ MAX_NARRATIVE = 16_000
 MAX_ITEMS = 50
 
 
-def value_hash(text: MemoryText) -> str:
+def value_hash(text: MemoryText, external_id: str | None = None) -> str:
     """SHA-256 (hex) of a memory's normalised title and facts, or content when it has no facts, and steps.
 
     Two memories of one user, category, type, visibility and least trust with the same hash are one memory. Case, space
     and a closing full stop do not make a difference; any other character does: `C` is not `C#`, and 5 is not -5.
+    Two items of a store that say the same stay two: their name counts too.
     """
-    parts = [text.title or "", *(text.facts or (text.content,)), *text.steps]
+    name = (external_id or "",) if is_item(external_id) else ()
+    parts = [text.title or "", *(text.facts or (text.content,)), *text.steps, *name]
     return hashlib.sha256("\x1f".join(_key(part) for part in parts).encode()).hexdigest()
 
 

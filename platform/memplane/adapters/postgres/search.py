@@ -5,6 +5,7 @@ predicate besides. Named parameters are psycopg's.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeVar
 
 from pgvector import HalfVector
@@ -159,13 +160,17 @@ def by_cursors(connection: AsyncConnection[Any]) -> Ask:
     """How a transaction that the driver began is asked."""
 
     async def ask(asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
-        found: list[list[T]] = []
-        for statement in asked:
-            async with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
-                await cursor.execute(SQL(statement.sql), arrayed(statement.values))
+        async with AsyncExitStack() as opened:
+            cursors = []
+            for statement in asked:  # within a pipeline they travel together
+                cursor = await opened.enter_async_context(connection.cursor(row_factory=tuple_row, binary=True))
+                cursors.append(await cursor.execute(SQL(statement.sql), arrayed(statement.values)))
+            found: list[list[T]] = []
+            for cursor in cursors:
+                rows = await cursor.fetchall()
                 made = make([column.name for column in cursor.description or ()])
-                found.append([made(values) for values in await cursor.fetchall()])
-        return found
+                found.append([made(values) for values in rows])
+            return found
 
     return ask
 

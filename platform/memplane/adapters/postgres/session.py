@@ -186,15 +186,24 @@ class PostgresSession(Session):
 
     async def driver(self) -> AsyncConnection[Any]:
         """The driver's own connection."""
-        driver = (await self._connection.get_raw_connection()).driver_connection
-        if not isinstance(driver, AsyncConnection):
-            raise StorageError("the connection is not psycopg's")
-        return driver
+        return await driver_of(self._connection)
 
     async def _begin(self, driver: AsyncConnection[Any]) -> None:
         if self._beginning is not None:
             beginning, self._beginning = self._beginning, None
             await driver.execute(SQL(beginning.sql), beginning.values)
+
+
+async def driver_of(connection: SqlConnection) -> AsyncConnection[Any]:
+    """The driver's own connection.
+
+    Raises:
+        StorageError: it is another driver's.
+    """
+    driver = (await connection.get_raw_connection()).driver_connection
+    if not isinstance(driver, AsyncConnection):
+        raise StorageError("the connection is not psycopg's")
+    return driver
 
 
 def _as_values(table: str, rows: list[Row]) -> Row:

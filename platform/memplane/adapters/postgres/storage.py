@@ -20,20 +20,22 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.arrays import register_arrays
+from memplane.adapters.postgres.checkpoint_exchange import CheckpointExchange
 from memplane.adapters.postgres.exchange import Exchange, ReadConnection
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.scopes import ScopeMemory
 from memplane.adapters.postgres.search import PostgresReader
-from memplane.adapters.postgres.session import BegunAnew, PostgresSession
+from memplane.adapters.postgres.session import BegunAnew, PostgresSession, driver_of
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
+from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.unit_of_work import Ways, lock_names
 from memplane.application.ports import Reader
 from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
-from memplane.application.transaction import UnitOfWork
+from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
 from memplane.domain.memory import Memory
@@ -182,25 +184,27 @@ class PostgresStorage:
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
         beginning = Statement(_BEGIN, {**_named(reach), "names": lock_names(reach.tenant, users)})
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                async with self._engine.begin() as connection:
-                    session = PostgresSession(connection, reach.tenant, beginning)
-                    done = await work(PostgresUnitOfWork(session, TEXT_SYNTAX, WAYS))
-                    await session.flush()
-                    return done
-            except BegunAnew as error:
-                if attempt == _ATTEMPTS:
-                    raise StorageUnavailable("others change the same at this moment; try again") from error
-                await asyncio.sleep(_pause(attempt))
-            except sa.exc.TimeoutError as error:
-                raise StorageUnavailable("all database connections are busy; try again shortly") from error
-            except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
-                cause = getattr(error, "orig", error)
-                if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
-                    raise _translated(cause) from error
-                await asyncio.sleep(_pause(attempt))
-        raise AssertionError  # the loop returns or raises
+
+        async def once() -> T:
+            async with self._engine.begin() as connection:
+                session = PostgresSession(connection, reach.tenant, beginning)
+                done = await work(PostgresUnitOfWork(session, TEXT_SYNTAX, WAYS))
+                await session.flush()
+                return done
+
+        return await _tried(once)
+
+    async def write_checkpoints(self, reach: Reach, work: Callable[[CheckpointStore], Awaitable[T]]) -> T:
+        """The same for work on checkpoints alone: in one pipeline, to the commit."""
+
+        async def once() -> T:
+            async with self._engine.connect() as connection:
+                driver = await driver_of(connection)
+                async with driver.pipeline(), driver.transaction():
+                    await driver.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
+                    return await work(SqlCheckpoints(CheckpointExchange(driver, reach.tenant)))
+
+        return await _tried(once)
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id: row-level security shows a caller without tenant only the key that it names."""
@@ -244,6 +248,25 @@ class PostgresStorage:
         """Return when the database answers."""
         async with self._connection() as connection:
             await connection.execute("SELECT 1")
+
+
+async def _tried(once: Callable[[], Awaitable[T]]) -> T:
+    """A transaction, again when the database asks for it."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return await once()
+        except BegunAnew as error:
+            if attempt == _ATTEMPTS:
+                raise StorageUnavailable("others change the same at this moment; try again") from error
+            await asyncio.sleep(_pause(attempt))
+        except sa.exc.TimeoutError as error:
+            raise StorageUnavailable("all database connections are busy; try again shortly") from error
+        except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
+            cause = getattr(error, "orig", error)
+            if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
+                raise _translated(cause) from error
+            await asyncio.sleep(_pause(attempt))
+    raise AssertionError  # the loop returns or raises
 
 
 _NAMED = (

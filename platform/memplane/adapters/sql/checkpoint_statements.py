@@ -5,6 +5,7 @@ return something, so that several can be sent together.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
@@ -22,7 +23,9 @@ VALUES ({tenant}, {id}, {user}, {thread}, {data}, 0, {now}, {now})
 RETURNING checkpoint_data, version, created_at, updated_at,
           (SELECT rev FROM thread_revision WHERE {of_thread}) AS rev"""
 LOCK = """
-SELECT checkpoint_data, version, created_at, updated_at FROM supervisor_checkpoints WHERE {of_thread} {for_update}"""
+SELECT checkpoint_data, version, created_at, updated_at,
+       (SELECT rev FROM thread_revision WHERE {of_thread}) AS rev
+  FROM supervisor_checkpoints WHERE {of_thread} {for_update}"""
 SUPERVISED = """
 SELECT checkpoint_data, version, created_at, updated_at FROM supervisor_checkpoints WHERE {of_thread}"""
 KEEP = """
@@ -96,12 +99,40 @@ WRITES = """
 SELECT checkpoint_id, task_id, task_path, idx, channel, type, blob FROM checkpoint_writes
  WHERE {of_place} AND {among_ids}"""
 WRITES_TO = WRITES + " AND {among_channels}"
+# The same of one checkpoint that is not read yet: it, its values and its writes are asked for together. Each value is
+# looked up by its whole key, however many others the thread has.
+_ONE = """c.tenant_id = {tenant} AND c.user_id = {user} AND c.thread_id = {thread} AND c.checkpoint_ns = {namespace}
+   AND """
+_HEAD, _NAMED_ONE = _ONE + "c.head", _ONE + "c.checkpoint_id = {id}"
+_VALUE = """(SELECT b.{part} FROM checkpoint_blobs b
+         WHERE b.tenant_id = {{tenant}} AND b.user_id = {{user}} AND b.thread_id = {{thread}}
+           AND b.checkpoint_ns = {{namespace}} AND b.channel = e.key AND b.version = CAST(e.value AS text))"""
+_BLOBS_OF_ONE = f"""
+SELECT e.key AS channel, CAST(e.value AS text) AS version, {_VALUE.format(part="type")} AS type,
+       {_VALUE.format(part="blob")} AS blob
+  FROM checkpoints AS c, {{versions}} WHERE """  # noqa: S608 - our own words
+_WRITES_OF_ONE = """
+SELECT checkpoint_id, task_id, task_path, idx, channel, type, blob FROM checkpoint_writes
+ WHERE {of_place} AND checkpoint_id = (SELECT c.checkpoint_id FROM checkpoints AS c WHERE """
+DETAILS_OF_HEAD = (_BLOBS_OF_ONE + _HEAD, _WRITES_OF_ONE + _HEAD + ")")
+DETAILS_OF_NAMED = (_BLOBS_OF_ONE + _NAMED_ONE, _WRITES_OF_ONE + _NAMED_ONE + ")")
 DELETIONS = (
     "DELETE FROM checkpoints WHERE {of_thread} RETURNING 1 AS done",
     "DELETE FROM checkpoint_blobs WHERE {of_thread} RETURNING 1 AS done",
     "DELETE FROM checkpoint_writes WHERE {of_thread} RETURNING 1 AS done",
     "DELETE FROM supervisor_checkpoints WHERE {of_thread} RETURNING 1 AS done",
 )
+# In one order, so that two erasures wait for one another and for whoever saves.
+LOCK_USER = "SELECT thread_id FROM supervisor_checkpoints WHERE {of_user} ORDER BY thread_id {for_update}"
+ERASURES = {
+    "checkpoints": "DELETE FROM checkpoints WHERE {of_user} RETURNING 1 AS done",
+    "checkpoint_blobs": "DELETE FROM checkpoint_blobs WHERE {of_user} RETURNING 1 AS done",
+    "checkpoint_writes": "DELETE FROM checkpoint_writes WHERE {of_user} RETURNING 1 AS done",
+    "supervisor_checkpoints": "DELETE FROM supervisor_checkpoints WHERE {of_user} RETURNING 1 AS done",
+}
+_CROWDED = """
+SELECT user_id, thread_id FROM checkpoints WHERE {conditions}
+ GROUP BY user_id, thread_id HAVING count(*) > {last} AND min(created_at) < {since} ORDER BY user_id, thread_id"""
 _USERS = "SELECT user_id FROM supervisor_checkpoints WHERE {conditions} ORDER BY user_id LIMIT 2"
 _OF_RUNS = """
 SELECT DISTINCT user_id, thread_id FROM checkpoints WHERE {conditions} ORDER BY user_id, thread_id"""
@@ -117,6 +148,7 @@ class Statements:
         exactly = [f"{column} = {value}" for column, value in named.items()]
         self._parts = {
             "key": ", ".join(_KEY),
+            "of_user": " AND ".join(exactly[:2]),
             "of_thread": " AND ".join(exactly[:3]),
             "of_place": " AND ".join(exactly),
             "for_update": syntax.for_update,
@@ -174,6 +206,12 @@ class Statements:
         conditions, values = self._of_users(users)
         conditions.append(f"thread_id = {self._syntax.value('thread_id')}")
         return self._filled(_USERS, {**values, "thread_id": thread_id}, conditions=" AND ".join(conditions))
+
+    def crowded(self, last: int, since: datetime | None) -> Statement:
+        """The threads with more checkpoints than so many, the oldest made before a moment."""
+        conditions, values = self._of_users(None)
+        before = since or datetime(9999, 1, 1, tzinfo=UTC)
+        return self._filled(_CROWDED, {**values, "last": last, "since": before}, conditions=" AND ".join(conditions))
 
     def of_runs(self, run_ids: Sequence[str], users: frozenset[str] | None) -> Statement:
         """The threads that runs have stored checkpoints in."""

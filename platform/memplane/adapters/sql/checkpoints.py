@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from memplane.adapters.sql import checkpoint_statements as sql
 from memplane.adapters.sql.checkpoint_statements import Statements
 from memplane.adapters.sql.scope import Syntax
-from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
 from memplane.application.checkpoint_records import (
     Blob,
@@ -22,7 +21,7 @@ from memplane.application.checkpoint_records import (
     Thread,
     Wanted,
 )
-from memplane.domain.lineage import Key, Node, Placement, Standing
+from memplane.domain.lineage import Key, Node, Placement, Retention, Standing
 from memplane.domain.memory import new_id
 
 RowsOfAll = Callable[[Sequence[Statement]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
@@ -37,6 +36,8 @@ class SqlCheckpointReader:
 
     async def find(self, wanted: Wanted) -> list[StoredCheckpoint]:
         """Checkpoints, newest first, with the values of their channels and what tasks have written since."""
+        if wanted.one is not None:
+            return await self._one(wanted, *wanted.one)
         (rows,) = await self._rows_of_all([self._say.found(wanted)])
         by_place: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
@@ -54,6 +55,26 @@ class SqlCheckpointReader:
                 write = TaskWrite(**{name: row[name] for name in TaskWrite.__slots__})
                 written[place, row["checkpoint_id"]].append(write)
         return [_stored(row, values, written) for row in rows]
+
+    async def _one(self, wanted: Wanted, place: Place, checkpoint_id: str | None) -> list[StoredCheckpoint]:
+        """One checkpoint with all that belongs to it, in one exchange."""
+        named = {} if checkpoint_id is None else {"id": checkpoint_id}
+        details = sql.DETAILS_OF_HEAD if checkpoint_id is None else sql.DETAILS_OF_NAMED
+        rows, blobs, writes = await self._rows_of_all(
+            [
+                self._say.found(wanted),
+                *(self._say.of(each, place.thread, place.namespace, **named) for each in details),
+            ]
+        )
+        values = {
+            (place, row["channel"], row["version"]): Blob(
+                row["channel"], row["version"], row["type"], row["blob"] or b""
+            )
+            for row in blobs
+            if row["type"] is not None  # a channel without a value of its own has none
+        }
+        written = [TaskWrite(**{name: row[name] for name in TaskWrite.__slots__}) for row in writes]
+        return [_stored(row, values, {(place, row["checkpoint_id"]): written}) for row in rows]
 
     def _detailed(
         self, place: Place, rows: Sequence[Mapping[str, Any]], only: Sequence[str] | None
@@ -80,16 +101,47 @@ class SqlCheckpointReader:
         (rows,) = await self._rows_of_all([self._say.users(thread_id, users)])
         return [row["user_id"] for row in rows]
 
+    async def crowded(self, retention: Retention) -> list[Thread]:
+        """The threads that may have more checkpoints than are kept, in one order."""
+        (rows,) = await self._rows_of_all([self._say.crowded(retention.last, retention.since)])
+        return [Thread(row["user_id"], row["thread_id"]) for row in rows]
+
     async def supervised(self, thread: Thread) -> Supervised | None:
         """The state of a supervisor in a thread."""
         (rows,) = await self._rows_of_all([self._say.of(sql.SUPERVISED, thread)])
         return _supervised(thread, rows[0]) if rows else None
 
 
+class Exchange(Protocol):
+    """How statements reach the database within a transaction."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose transaction it is."""
+        ...
+
+    @property
+    def syntax(self) -> Syntax:
+        """How the driver takes statements."""
+        ...
+
+    async def rows_of_all(self, asked: Sequence[Statement]) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """The rows of several statements, sent together."""
+        ...
+
+    async def send(self, asked: Sequence[Statement]) -> None:
+        """Writes whose rows nobody asks for; one that fails may tell no sooner than the commit."""
+        ...
+
+    def merged(self, asked: Sequence[Statement]) -> list[Statement]:
+        """Writes of different rows, in as few statements as the database has them run; in no order."""
+        ...
+
+
 class SqlCheckpoints:
     """Checkpoints within a write transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Exchange) -> None:
         self._session = session
         self._say = Statements(session.tenant, session.syntax)
 
@@ -108,12 +160,11 @@ class SqlCheckpoints:
 
     async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> tuple[Supervised, list[Standing], int]:
         """What a new checkpoint finds: the supervisor's state, locked; the checkpoints it is to fit; the revision."""
-        state, there = await self._session.rows_of_all(
-            [
-                self._opening(place.thread, now),
-                self._say.of(sql.THERE, place.thread, place.namespace, id=checkpoint_id),
-            ]
-        )
+        # what stands there is looked at after the lock, by a statement of its own: one that waited saw what was before
+        look = self._say.of(sql.THERE, place.thread, place.namespace, id=checkpoint_id)
+        state, there = await self._session.rows_of_all([self._say.of(sql.LOCK, place.thread), look])
+        if not state:  # the first of its thread; others lock the row that is there, and do not write it for that
+            state, there = await self._session.rows_of_all([self._opening(place.thread, now), look])
         standing = [Standing(row["checkpoint_id"], row["parent_checkpoint_id"], row["head"]) for row in there]
         return _supervised(place.thread, state[0]), standing, state[0]["rev"] or 0
 
@@ -121,9 +172,12 @@ class SqlCheckpoints:
         """Store a checkpoint with its values, and the supervisor's state after it."""
         head = placement is Placement.HEAD
         where = (place.thread, place.namespace)
-        asked = [self._say.of(sql.NO_LONGER_HEAD, *where)] if head else []
-        asked += [self._say.of(sql.ADD_BLOB, *where, **asdict(blob)) for blob in new.blobs]
-        asked.append(
+        beside = [self._say.of(sql.NO_LONGER_HEAD, *where)] if head else []
+        beside += [self._say.of(sql.ADD_BLOB, *where, **asdict(blob)) for blob in new.blobs]
+        beside.append(self._keeping(after))
+        # after the others: there is one head at any time
+        asked = [
+            *self._session.merged(beside),
             self._say.of(
                 sql.ADD_CHECKPOINT,
                 *where,
@@ -133,29 +187,29 @@ class SqlCheckpoints:
                 metadata=_json(new.metadata),
                 head=head,
                 now=after.updated_at,
-            )
-        )
-        await self._session.rows_of_all([*asked, self._keeping(after)])
+            ),
+        ]
+        await self._session.send(asked)
 
     async def add_writes(self, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
         """Store what a task wrote: once, but for what is replaced."""
-        await self._session.rows_of_all(
-            [
-                self._say.of(
-                    sql.REPLACE_WRITE if write.idx < 0 else sql.ADD_WRITE,
-                    place.thread,
-                    place.namespace,
-                    id=checkpoint_id,
-                    task=write.task_id,
-                    path=write.task_path,
-                    idx=write.idx,
-                    channel=write.channel,
-                    type=write.type,
-                    blob=write.blob,
-                )
-                for write in writes
-            ]
-        )
+        one_each = len({(write.task_id, write.idx) for write in writes}) == len(writes)
+        asked = [
+            self._say.of(
+                sql.REPLACE_WRITE if write.idx < 0 else sql.ADD_WRITE,
+                place.thread,
+                place.namespace,
+                id=checkpoint_id,
+                task=write.task_id,
+                path=write.task_path,
+                idx=write.idx,
+                channel=write.channel,
+                type=write.type,
+                blob=write.blob,
+            )
+            for write in writes
+        ]
+        await self._session.send(self._session.merged(asked) if one_each else asked)
 
     async def keep(self, state: Supervised) -> None:
         """Store the state of a supervisor in a thread that is locked."""
@@ -213,6 +267,13 @@ class SqlCheckpoints:
     async def delete(self, thread: Thread) -> bool:
         """Delete all of a thread; False when there was nothing."""
         return any(await self._session.rows_of_all([self._say.of(each, thread) for each in sql.DELETIONS]))
+
+    async def erase(self, user_id: str) -> Mapping[str, int]:
+        """Delete all of a user's threads, once nobody writes them; how many rows, by table."""
+        whose = Thread(user_id, "")
+        await self._session.rows_of_all([self._say.of(sql.LOCK_USER, whose)])
+        deleted = await self._session.rows_of_all([self._say.of(each, whose) for each in sql.ERASURES.values()])
+        return {name: len(rows) for name, rows in zip(sql.ERASURES, deleted, strict=True)}
 
 
 def _stored(

@@ -1,5 +1,6 @@
 """One read-only transaction of one tenant: what both databases share."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from memplane.application.records import (
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry
+from memplane.domain.items import Located, located
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.scope import Scope
 
@@ -69,6 +71,20 @@ class SqlReader(ABC):
         """Memories in scope, newest first, those older than ``before``."""
         statement = statements.page_of_memories(scope, self.syntax, before, limit)
         return [memory_of(row) for row in await self.rows(statement)]
+
+    async def named(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
+        """Memories in scope by the caller's own names for them, unique for each user."""
+        return [memory_of(row) for row in await self.rows(statements.named(scope, self.syntax, names))]
+
+    async def items(self, scope: Scope, labels: Sequence[str]) -> list[Located]:
+        """Where the items of a store in scope stand whose namespace begins with some labels, oldest first."""
+        found: list[Located] = []
+        for row in await self.rows(statements.items(scope, self.syntax, labels)):
+            said = None if row["labels"] is None else json.loads(row["labels"])
+            place = located(row["user_id"], row["category"], said, row["key"])
+            if place is not None and place.name == row["external_id"]:  # anybody may choose such a name
+                found.append(Located(row["id"], place))
+        return found
 
     async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
         """The last turns of a thread of the scope's user, the newest first; none where no turn is in scope."""

@@ -50,6 +50,14 @@ class Session(ABC):
     async def rows_of_all(self, asked: Sequence[Statement]) -> Sequence[Sequence[Mapping[str, Any]]]:
         """The rows of several statements in the driver's own words, sent together."""
 
+    async def send(self, asked: Sequence[Statement]) -> None:
+        """Writes whose rows nobody asks for."""
+        await self.rows_of_all(asked)
+
+    def merged(self, asked: Sequence[Statement]) -> list[Statement]:
+        """Writes of different rows, in as few statements as the database has them run; in no order."""
+        return list(asked)
+
     @abstractmethod
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -13,6 +13,7 @@ from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
 from memplane.application.records import ContextField, EntityQuery, ProposalQuery
 from memplane.domain.consent import ProposalState
+from memplane.domain.items import PREFIX
 from memplane.domain.scope import Scope
 
 _MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
@@ -43,6 +44,15 @@ SELECT {packed} AS ids FROM memory_entities me
         UNION SELECT a.entity_id FROM entity_aliases a
                 JOIN entities e ON e.tenant_id = a.tenant_id AND e.id = a.entity_id
          WHERE a.tenant_id = {tenant} AND {owner} AND {aliased})"""
+
+# Served by uq_memories_external: a state that is bound would not show that the index covers it.
+_NAMED = "SELECT {columns} FROM memories m WHERE {scope} AND m.state = 'active' AND {names}"
+_ITEMS = """
+SELECT m.id, m.user_id, m.category, m.external_id, CAST(m.attributes -> 'namespace' AS text) AS labels,
+       m.attributes ->> 'key' AS key
+  FROM memories m
+ WHERE {scope} AND m.state = 'active' AND m.external_id IS NOT NULL AND substr(m.external_id, 1, {length}) = {prefix}
+ ORDER BY m.id"""
 
 # Served by uq_relations_tenant_id_from_id_to_id_relation_type and ix_relations_to.
 _EDGES = """
@@ -204,6 +214,21 @@ def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: i
     allowed = memories_in(scope, syntax)
     page = _page("m.id", allowed, before)
     return _filled(_PAGE, allowed, {"limit": limit}, columns=_MEMORY, page=page)
+
+
+def named(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
+    """Memories in scope by the caller's own names for them."""
+    allowed = memories_in(scope, syntax)
+    allowed.values["names"] = list(names)
+    return _filled(_NAMED, allowed, {}, columns=_MEMORY, names=syntax.any_of("m.external_id", "names"))
+
+
+def items(scope: Scope, syntax: Syntax, labels: Sequence[str]) -> Statement:
+    """Where the items of a store in scope stand, whose namespace begins with some labels; oldest first."""
+    allowed = memories_in(scope, syntax)
+    for place, label in enumerate(labels):
+        allowed.compare(f"m.attributes -> 'namespace' ->> {place:d}", "=", f"label_{place:d}", label)
+    return _filled(_ITEMS, allowed, {"prefix": PREFIX}, length=str(len(PREFIX)))
 
 
 def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:

@@ -22,7 +22,7 @@ from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, 
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.ports import Reader
 from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
-from memplane.application.transaction import UnitOfWork
+from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.errors import StorageError, StorageUnavailable
 from memplane.domain.memory import Memory
@@ -117,6 +117,10 @@ class SqliteStorage:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
         async with self._reading() as snapshot:
             return await SqliteReader(snapshot, self._caches, TENANT).candidates(scope, query)
+
+    async def write_checkpoints(self, reach: Reach, work: Callable[[CheckpointStore], Awaitable[T]]) -> T:
+        """The same for work on checkpoints alone."""
+        return await self.write(reach, lambda uow: work(uow.checkpoints))
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id."""

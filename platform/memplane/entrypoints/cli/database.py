@@ -7,8 +7,9 @@ from typing import TypeVar
 from memplane.adapters.key_file import KeyFile
 from memplane.adapters.sql.revisions import head
 from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
-from memplane.bootstrap import SQLITE_FILE, Application, ensure_keys, prepare
+from memplane.bootstrap import SQLITE_FILE, Application, prepare
 from memplane.domain.errors import SettingsError
+from memplane.entrypoints.cli.first_keys import ensure_keys
 from memplane.settings import Settings
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ import typer
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
 from memplane.entrypoints.cli import (
+    checkpoints,
     consents,
     doctor,
     entities,
@@ -54,6 +55,7 @@ _ENTITIES, _CONSENT = "Whom and what memories mention", "The profile, and consen
 for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
+app.add_typer(checkpoints.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
 app.add_typer(jobs.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)

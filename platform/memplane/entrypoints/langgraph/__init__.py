@@ -1,5 +1,20 @@
-"""LangGraph on Memplane: a checkpointer. Needs the extra ``memplane[langgraph]``."""
+"""LangGraph on Memplane: a checkpointer, a store, an agent's tools, and what stands around its model.
 
+Needs the extra ``memplane[langgraph]``.
+"""
+
+from memplane.adapters.langgraph.sources import export_checkpoints
+from memplane.entrypoints.langgraph.hooks import MemoryHooks, MemoryState, Telling
 from memplane.entrypoints.langgraph.saver import MemplaneSaver
+from memplane.entrypoints.langgraph.store import MemplaneStore
+from memplane.entrypoints.langgraph.tools import MemoryTools
 
-__all__ = ["MemplaneSaver"]
+__all__ = [
+    "MemoryHooks",
+    "MemoryState",
+    "MemoryTools",
+    "MemplaneSaver",
+    "MemplaneStore",
+    "Telling",
+    "export_checkpoints",
+]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from memplane.adapters.langgraph.encoding import checkpoint_tuple
+from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.application.checkpoint_records import StoredCheckpoint, Wanted
-from memplane.entrypoints.langgraph.encoding import checkpoint_tuple
-from memplane.entrypoints.langgraph.serializer import StrictSerializer
 
 PAGE = 64
 Find = Callable[[Wanted], Awaitable[Sequence[StoredCheckpoint]]]

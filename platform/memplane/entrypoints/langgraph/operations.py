@@ -1,12 +1,11 @@
 """What a checkpointer does, in the event loop of its database."""
 
-import asyncio
 import copy
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -18,17 +17,16 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
+from memplane.adapters.langgraph.encoding import checkpoint_tuple, config_of, holds, new_checkpoint, task_writes
+from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.application.checkpoint_records import Place, Thread, Wanted
 from memplane.application.checkpoints import Checkpoints
 from memplane.domain.errors import Invalid, NotFound
 from memplane.domain.lineage import Retention
 from memplane.domain.principal import Principal
 from memplane.entrypoints.langgraph.ancestors import Ancestors
-from memplane.entrypoints.langgraph.encoding import checkpoint_tuple, config_of, holds, new_checkpoint, task_writes
-from memplane.entrypoints.langgraph.serializer import StrictSerializer
+from memplane.entrypoints.langgraph.bridge import Bridge, Caller
 
-T = TypeVar("T")
-Caller = Callable[[], Awaitable[Principal]]
 KEEP_LATEST, DELETE = "keep_latest", "delete"
 
 
@@ -50,7 +48,7 @@ class SaverOperations(BaseCheckpointSaver[str]):
         self._caller = caller
         self._user = user_id
         self._fork = False
-        self._loop = asyncio.get_running_loop()
+        self._bridge = Bridge()
 
     def forking(self) -> Self:
         """The same saver for time travel: what it stores may begin a second branch from an older checkpoint.
@@ -194,24 +192,3 @@ class SaverOperations(BaseCheckpointSaver[str]):
         wanted = Wanted(users, place.thread.thread_id, place.namespace, channels=tuple(channels))
         ancestors = Ancestors(lambda asked: self._checkpoints.find(principal, asked), wanted, self.serde)
         return dict(await ancestors.aget_delta_channel_history(config=config, channels=channels))
-
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of some work, done in the loop of the database, from whichever loop it is asked for."""
-        if asyncio.get_running_loop() is self._loop:
-            return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def _waited(self, work: Coroutine[Any, Any, T]) -> T:
-        """The same for code without a loop.
-
-        Raises:
-            RuntimeError: asked for in the very thread that would do the work, which would wait for ever.
-        """
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is self._loop:
-            work.close()
-            raise RuntimeError("this is the saver's own event loop: use its asynchronous methods here, or open_sync")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,10 +1,8 @@
 """A checkpointer that keeps graphs in Memplane: by tenant and user, one lineage to a thread, on either database."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from threading import Thread
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -16,11 +14,10 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from memplane.bootstrap import opened
-from memplane.domain.errors import Invalid
 from memplane.domain.principal import Principal
 from memplane.entrypoints.langgraph.blocking import BlockingSaver
-from memplane.entrypoints.langgraph.operations import KEEP_LATEST, Caller
+from memplane.entrypoints.langgraph.bridge import application_of, in_thread
+from memplane.entrypoints.langgraph.operations import KEEP_LATEST
 
 
 class MemplaneSaver(BlockingSaver):
@@ -65,40 +62,19 @@ class MemplaneSaver(BlockingSaver):
             Unauthenticated: the key does not hold.
             StorageUnavailable, SchemaMismatch: the database cannot be used.
         """
-        if (key is None) == (principal is None):
-            raise Invalid("open the saver with an API key, or with a principal")
-        async with opened(database) as application:
-            caller: Principal | Caller
-            if principal is not None:
-                caller = principal
-                await application.ensure_tenant(principal.tenant)
-            else:
-                caller = lambda: application.authenticate(key)  # noqa: E731 - called at every use
-                await caller()
+        async with application_of(database, key, principal) as (application, caller):
             yield cls(application.checkpoints, caller, user_id=user_id, types=types)
 
     @classmethod
     @contextmanager
     def open_sync(cls, database: str, **given: Any) -> Iterator[Self]:  # noqa: ANN401 - the arguments of `open`
         """The same for code without an event loop: one thread with a loop does the work."""
-        loop = asyncio.new_event_loop()
-        thread = Thread(target=loop.run_forever, name="memplane-saver", daemon=True)
-        thread.start()
-        opening = cls.open(database, **given)
-        try:
-            saver = asyncio.run_coroutine_threadsafe(opening.__aenter__(), loop).result()
-            try:
-                yield saver
-            finally:
-                asyncio.run_coroutine_threadsafe(opening.__aexit__(None, None, None), loop).result()
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        with in_thread(cls.open(database, **given), "memplane-saver") as saver:
+            yield saver
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that a config names, or the head of its thread; ``None`` when there is none."""
-        return await self._there(self._get(config))
+        return await self._bridge.there(self._get(config))
 
     async def alist(
         self,
@@ -109,7 +85,7 @@ class MemplaneSaver(BlockingSaver):
         limit: int | None = None,
     ) -> AsyncGenerator[CheckpointTuple, None]:
         """Checkpoints, newest first: of a thread, or of all of the caller's users."""
-        for each in await self._there(self._list(config, filter, before, limit)):
+        for each in await self._bridge.there(self._list(config, filter, before, limit)):
             yield each
 
     async def aput(
@@ -125,7 +101,7 @@ class MemplaneSaver(BlockingSaver):
             StaleCheckpoint: another writer has continued the thread since; nothing is stored.
             UndeclaredType: a channel holds a value of a type that was not declared.
         """
-        return await self._there(self._put(config, checkpoint, metadata, new_versions))
+        return await self._bridge.there(self._put(config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -135,7 +111,7 @@ class MemplaneSaver(BlockingSaver):
         Raises:
             UndeclaredType: a value is of a type that was not declared.
         """
-        await self._there(self._put_writes(config, writes, task_id, task_path))
+        await self._bridge.there(self._put_writes(config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete all that is stored of a thread; one that is not there is no error.
@@ -143,7 +119,7 @@ class MemplaneSaver(BlockingSaver):
         Raises:
             AmbiguousThread: several of the caller's users have such a thread, and the saver is opened for none.
         """
-        await self._there(self._delete_thread(thread_id))
+        await self._bridge.there(self._delete_thread(thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs have made.
@@ -151,7 +127,7 @@ class MemplaneSaver(BlockingSaver):
         Raises:
             CheckpointNeeded: one that stays could not be read any more; nothing is deleted.
         """
-        await self._there(self._delete_for_runs(run_ids))
+        await self._bridge.there(self._delete_for_runs(run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole, to one that has no checkpoints yet.
@@ -160,7 +136,7 @@ class MemplaneSaver(BlockingSaver):
             NotFound: the source is not there.
             Conflict: the target has checkpoints.
         """
-        await self._there(self._copy_thread(source_thread_id, target_thread_id))
+        await self._bridge.there(self._copy_thread(source_thread_id, target_thread_id))
 
     async def aprune(
         self,
@@ -181,10 +157,10 @@ class MemplaneSaver(BlockingSaver):
         Raises:
             Invalid: there is no such strategy, or nothing would be kept.
         """
-        await self._there(self._prune(thread_ids, strategy, keep_last, older_than))
+        await self._bridge.there(self._prune(thread_ids, strategy, keep_last, older_than))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
         """What was written to channels since their last whole value."""
-        return await self._there(self._delta_history(config, channels))
+        return await self._bridge.there(self._delta_history(config, channels))

@@ -1,0 +1,1 @@
+"""LangGraph's checkpoints: as Memplane stores them, and as other savers leave them."""
