@@ -16,6 +16,7 @@ from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.ports import Reader
 from memplane.application.records import Query
 from memplane.bootstrap import now
+from memplane.domain.errors import StorageUnavailable
 from memplane.domain.scope import Filters, read_scope
 from memplane.domain.text import terms
 from support.callers import USER, Caller, Tenant
@@ -275,3 +276,21 @@ def test_further_filters_are_not_remembered(warm: Caller, alone: ScopeMemory) ->
         warm.ask("hall")
     kept = list(alone._kept.values())
     assert (len(kept), all(isinstance(each, Kept) for each in kept)) == (1, True)
+
+
+def test_an_update_that_was_given_up_half_way_is_not_believed(
+    warm: Caller, alone: ScopeMemory, storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (held,) = alone._kept.values()
+    new = warm.remember("The hall number 9 is by the river.")
+
+    def given_up(_kept: Kept, _found: object) -> None:
+        raise StorageUnavailable("given up")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "put", given_up)
+        assert warm.query("hall", filters={"user_id": USER}).status_code == 503
+    assert new in warm.found("hall", filters={"user_id": USER})
+    (again,) = alone._kept.values()
+    assert again is not held
+    assert same(answers(warm, filters={"user_id": USER}), scanned(storage, warm))

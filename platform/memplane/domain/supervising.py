@@ -28,8 +28,9 @@ def after_checkpoint(
     if namespace:
         agents = _mapping(data.get(AGENTS))
         name = agent_of(namespace)
-        others = {each: state for each, state in agents.items() if each != name}
-        latest = dict(list(others.items())[-(MAX_AGENTS - 1) :])  # the one that was active longest ago goes first
+        others = sorted((each for each in agents if each != name), key=lambda each: (_last_of(agents[each]), each))
+        # the one that was active longest ago goes first; databases do not keep the order of members
+        latest = {each: agents[each] for each in others[-(MAX_AGENTS - 1) :]}
         return {**data, AGENTS: latest | {name: {**_mapping(agents.get(name)), "graph": dict(told)}}}
     known = {name: value for name, value in memory.items() if value is not None}
     after = {**data, GRAPH: dict(told), MEMORY: _mapping(data.get(MEMORY)) | known}
@@ -39,6 +40,11 @@ def after_checkpoint(
 def agent_of(namespace: str) -> str:
     """The subgraph's name: its namespace without the ids of calls (``child:4f…|inner:9a…`` is ``child|inner``)."""
     return _CALL.sub("", namespace)
+
+
+def _last_of(agent: object) -> str:
+    """The id of an agent's last checkpoint: later ones are greater. None for what a caller stored without one."""
+    return str(_mapping(_mapping(agent).get("graph")).get("checkpoint_id", ""))
 
 
 def _mapping(value: object) -> dict[str, object]:

@@ -122,13 +122,18 @@ def key_of(scope: Scope, asked: Sequence[Predicate]) -> Key | None:
 
 @dataclass(slots=True)
 class Kept:
-    """A scope as it is remembered; whoever changes or reads it holds its lock."""
+    """A scope as it is remembered; whoever changes or reads it holds its lock.
+
+    Attributes:
+        unsure: whether a change of it was given up half-way: then it is read anew.
+    """
 
     material: Material
     look: Look
     expiry: datetime | None = None
     numbers: dict[bytes, int] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    unsure: bool = False
     _alive: set[int] = field(default_factory=set)
     _units: Units | None = None
     _changes: int = 0
@@ -137,7 +142,8 @@ class Kept:
         """Whether it can be brought up to date at all: nothing was removed or has expired, and it is not worn out."""
         worn = self.material.count > 2 * len(self._alive) + _SLACK
         fits = len(self._alive) <= MOST_UNITS
-        return look.removed == self.look.removed and fits and not worn and (self.expiry is None or self.expiry > now)
+        lasts = self.expiry is None or self.expiry > now
+        return look.removed == self.look.removed and fits and lasts and not worn and not self.unsure
 
     def current(self, look: Look) -> bool:
         """Whether nothing changed since."""

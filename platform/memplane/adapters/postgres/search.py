@@ -150,9 +150,18 @@ class PostgresReader(SqlReader):
         gone = [changed(columns["table"], scope, since, look.next) for columns, _ in sources]
         found = await self.rows_of_all([*gone, *material_statements(sources, (since, look.next))])
         left, material = found[: len(sources)], found[len(sources) :]
-        for rows in left:
-            kept.take_out(rows[0]["ids"] or b"")
-        kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
+        size = sum(len(rows[0]["units"] or b"") for rows in material) // UNIT_BYTES
+
+        def placed() -> None:
+            for rows in left:
+                kept.take_out(rows[0]["ids"] or b"")
+            kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
+
+        try:
+            await offload(size, placed)
+        except BaseException:
+            kept.unsure = True  # a thread that nobody waits for any more may still be at it
+            raise
         kept.look = look
 
 
