@@ -50,6 +50,7 @@ class Question:
         since_rev: the revision after which they are told.
         believed_at: what the system believed then is asked for.
         true_at: what was true then is asked for.
+        archive: what was archived is asked for, in place of what is current.
     """
 
     text: str | None
@@ -67,6 +68,7 @@ class Question:
     since_rev: int | None = None
     believed_at: datetime | None = None
     true_at: datetime | None = None
+    archive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,9 @@ class RecallMemories:
             ),
             procedures=_asks_for_procedures(question, policy),
         ).as_of(question.believed_at, question.true_at)
+        present = scope
+        if question.archive:
+            scope = scope.archived()
         profile = policy.ranking(question.ranking)
         model = asking.embedder.model
         if not 1 <= question.top_k <= MAX_TOP_K:
@@ -143,7 +148,7 @@ class RecallMemories:
                 rendered = await _with_related(reader, scope, question, rendered)
             # whatever the question narrows: else a revision passes whose change the agent was never told
             whole = replace(
-                scope, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
+                present, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
             )
             delta = await self._delta(reader, whole, question)
         asking.note(principal, scope, scope.filters.thread_id, rendered.items)

@@ -49,6 +49,7 @@ class QueryFields(TypedDict, total=False):
     thread_id: str | None
     ranking: str | None
     related: bool
+    archive: bool
     explain: bool
     as_of: Mapping[str, object] | None
 

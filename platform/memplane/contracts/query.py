@@ -80,11 +80,19 @@ class QueryRequest(Request):
     """Say how each score came about."""
     as_of: AsOf | None = None
     """Another moment than now."""
+    archive: bool = False
+    """Search what was archived, for want of room, in place of what is current."""
 
     @model_validator(mode="after")
     def _delta_needs_a_thread(self) -> "QueryRequest":
         if self.since_rev is not None and self.thread_id is None:
             raise ValueError("since_rev: name the thread_id whose changes are told")
+        return self
+
+    @model_validator(mode="after")
+    def _archive_is_of_now(self) -> "QueryRequest":
+        if self.archive and self.as_of is not None:
+            raise ValueError("archive: the archive is searched as it is now; leave as_of out")
         return self
 
 

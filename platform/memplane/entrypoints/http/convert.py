@@ -62,6 +62,7 @@ def question_of(request: QueryRequest) -> Question:
         since_rev=request.since_rev,
         believed_at=request.as_of.believed_at if request.as_of else None,
         true_at=request.as_of.true_at if request.as_of else None,
+        archive=request.archive,
     )
 
 
