@@ -6,6 +6,7 @@ DATA ?=
 STORAGE ?=
 WORKERS ?= 2
 ROUNDS ?= 50
+LIVES ?= 5000
 SECONDS_EACH ?= 280
 LOCOMO ?=
 MODEL ?=
@@ -22,7 +23,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +51,9 @@ check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit 
 
 crash: $(VENV)/.dev ## kill the server, on each database, many times under eight writers (ROUNDS=50)
 	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py tests/acceptance/test_sqlite_crash.py
+
+lives: $(VENV)/.dev ## let memories live through random operations and nights, on each database (LIVES=5000)
+	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py
 
 fuzz: $(VENV)/.dev ## send the server, on each database, what its OpenAPI document allows and what not (SECONDS_EACH=280)
 	FUZZ_SECONDS=$(SECONDS_EACH) $(PYTEST) tests/acceptance/test_fuzz.py

@@ -1,5 +1,6 @@
 """Random sequences of operations, clocks and nights: the rules of the lifecycle hold at every moment."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from support.cluster import Database
 from support.files import File
 from support.lives import RULES, TENANT, Lives, Time
 from support.serving import RunningApplication, running_application
+
+SEQUENCES = int(os.environ.get("LIVES", "12"))
+"""Random sequences of twenty operations on each database; `make lives` tries more."""
 
 
 @pytest.fixture
@@ -59,9 +63,4 @@ def lived(machine: type[Lives], sequences: int) -> None:
 
 
 def test_the_rules_hold_under_any_sequence(machine: type[Lives]) -> None:
-    lived(machine, 12)
-
-
-@pytest.mark.slow
-def test_the_rules_hold_under_thousands_of_sequences(machine: type[Lives], storage: str) -> None:
-    lived(machine, 5_000 if storage == "sqlite" else 500)  # a server is asked ten times as long
+    lived(machine, SEQUENCES)
