@@ -1,5 +1,6 @@
 """The work of the night: what each job does, against numbers worked out by hand, and that it does it once."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -18,6 +19,7 @@ from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import context, decide, lapse, queue
 from support.nights import NOON, Night, Stopped, after_batches, age, ago, state
+from support.serving import RunningServer
 from support.telling import events, say, texts, write
 
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "drum", "lamp", "clock", "flute")
@@ -328,7 +330,9 @@ class TestOnce:
 class TestNight:
     """The server does all of it at its hour, once a day, for every tenant."""
 
-    def test_at_its_hour_once(self, tenant: Tenant, caller: Caller, night: Night) -> None:
+    def test_at_its_hour_once(self, start_server: Callable[..., RunningServer]) -> None:
+        tenant = Tenant(start_server())  # of a shared server the night would do every tenant that a test left there
+        caller, night = tenant.caller("supervisor"), Night(tenant)
         memory = own(caller, "piano", importance=1)
         age(tenant, memory, 90)
         night.now = NOON.replace(hour=3, minute=59)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class Examination:
         self._cleanup = cleanup
         self._place: Place | None = None
         self._url: str | None = None
+        self._weighted: Collection[str] | None = None
 
     def findings(self) -> Iterator[Finding]:
         """Every check that this kind of database has."""
@@ -135,6 +136,7 @@ class Examination:
     def _policy(self) -> str:
         folder = self._settings.policies or shipped_policies()
         policy = load_policy(folder)
+        self._weighted = policy.ranking("default").weights
         return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
 
     def _embedding(self) -> str:
@@ -142,8 +144,7 @@ class Examination:
         (vector,) = encoder.encode(["a sentence to try the model with"])
         if vector is None:
             raise SettingsError("the embedding model knows no word")
-        known = load_policy(self._settings.policies or shipped_policies()).ranking("default").weights
-        if encoder.model not in known:
+        if self._weighted is not None and encoder.model not in self._weighted:
             raise Doubtful(f"{encoder.model}: ranking.yaml has no weights measured for it, those of `*` serve")
         return f"{encoder.model}, {len(vector)} dimensions"
 
