@@ -32,7 +32,9 @@ from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingPr
 from memplane.domain.priors import TURN_IMPORTANCE, Priors
 from memplane.domain.ranking import Signals
 from memplane.domain.surroundings import Surroundings
-from memplane.domain.text import terms, words
+from memplane.domain.terms import asked as question_terms
+from memplane.domain.terms import terms
+from memplane.domain.text import words
 from memplane.entrypoints.cli.bench import progress
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, Conversation, NotConversations, load
@@ -169,8 +171,12 @@ def questions_of(conversations: Sequence[Conversation], encoder: Encoder) -> lis
         for asked in conversation.questions:
             if asked.category not in ANSWERABLE:
                 continue
-            wanted, named = list(terms(asked.question).counts), set(words(asked.question))
-            frequency = np.array([[unit.counts.get(term, 0) for unit in counted] for term in wanted], dtype=np.float64)
+            wanted, named = question_terms(asked.question), set(words(asked.question))
+            hashes = [(term, *wanted.variants[term]) for term in wanted.counts]
+            frequency = np.array(
+                [[sum(unit.counts.get(each, 0) for each in term) for unit in counted] for term in hashes],
+                dtype=np.float64,
+            )
             signals = Signals(
                 surroundings=surroundings,
                 postings=[(np.flatnonzero(held), held[held > 0]) for held in frequency],

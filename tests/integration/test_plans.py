@@ -60,7 +60,7 @@ from memplane.domain.memory import (
 )
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Filters, Scope
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 from support.cluster import Database
 from support.plans import TENANT, Explainer, Sent, nodes, planned, told, unserved
 

@@ -18,7 +18,7 @@ from memplane.application.records import Query
 from memplane.bootstrap import now
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.scope import Filters, read_scope
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 from support.callers import USER, Caller, Tenant
 from support.serving import RunningServer
 

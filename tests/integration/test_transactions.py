@@ -27,7 +27,7 @@ from memplane.domain.memory import (
 )
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal, Reach
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 from support.serving import RunningApplication
 
 TENANT = "t1"

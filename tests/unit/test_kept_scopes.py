@@ -13,7 +13,7 @@ from memplane.adapters.sql.material import Columns, Material
 from memplane.adapters.sql.rows import TERM
 from memplane.adapters.sql.units import Units
 from memplane.application.records import Query
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 from unit.signals import priors
 
 NOTHING = Query(terms(""), (), None)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from memplane.adapters.sql.material import Material
 from memplane.adapters.sql.rows import pack_terms
 from memplane.adapters.sqlite.cache import Row, ScopeCache, columns_of
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 
 DIMENSIONS = 8
 EAST, NORTH = np.eye(DIMENSIONS, dtype=np.float32)[:2]
 EPOCH = 1
-NAMES = list(terms("hall menu").counts)
+NAMES = terms("hall menu")
 
 
 def row(rowid: int, text: str, vector: NDArray[np.float32] | None, version: int = 1, actor: str | None = None) -> Row:
@@ -31,7 +31,7 @@ def numbers(*values: int) -> NDArray[np.int64]:
 
 def frequency(cache: Material, places: NDArray[np.int64]) -> list[list[float]]:
     """How often each placed unit holds each of the names."""
-    held = [dict(zip(where.tolist(), count.tolist(), strict=True)) for where, count in cache.holders(NAMES)]
+    held = [dict(zip(where.tolist(), count.tolist(), strict=True)) for where, count in cache.holders(NAMES.wanted())]
     return [[column.get(int(place), 0) for column in held] for place in places]
 
 
@@ -69,7 +69,7 @@ def test_many_terms_are_found_sorted_in_or_not() -> None:
     rows = [row(each, f"hall w{each}{'' if each % 3 else ' menu'}", None) for each in range(1, 20_001)]
     cache = filled(rows)
     cache.add(EPOCH, *columns_of([row(3, "tomato", None, version=2), row(20_001, "hall", None)], DIMENSIONS))
-    hall, menu = (set(where.tolist()) for where, _ in cache.holders(list(terms("hall menu").counts)))
+    hall, menu = (set(where.tolist()) for where, _ in cache.holders(NAMES.wanted()))
     if hall < menu:
         hall, menu = menu, hall
     standing = cache.places(numbers(*range(1, 20_002)))

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.errors import InvalidText
-from memplane.domain.text import STOP_WORDS, estimate_tokens, normalise, terms, words
+from memplane.domain.languages import STOP_WORDS
+from memplane.domain.terms import terms
+from memplane.domain.text import estimate_tokens, normalise, words
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_a_question_of_stop_words_has_no_terms() -> None:
 
 
 def test_stop_words_are_lower_case() -> None:
-    assert all(word == word.lower() for word in STOP_WORDS)
+    assert all(word == word.lower() for said in STOP_WORDS.values() for word in said)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("ä" * 4, 2), ("日本", 2)])

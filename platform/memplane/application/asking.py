@@ -14,7 +14,8 @@ from memplane.domain.policy import Policy, RankingProfile
 from memplane.domain.principal import Principal
 from memplane.domain.rendering import Item
 from memplane.domain.scope import Scope
-from memplane.domain.text import first, normalise, terms, words
+from memplane.domain.terms import asked
+from memplane.domain.text import normalise, words
 
 MAX_QUERY_TERMS = 64
 
@@ -37,10 +38,10 @@ class Asking:
             InvalidText: it cannot be read.
         """
         if text is None or not text.strip():
-            return Query(terms(""), (), None), Asked(now, wordless=True)
+            return Query(asked(""), (), None), Asked(now, wordless=True)
         clean = normalise(text, "query")
         vector = await self.embedder.embed_query(clean)
-        found = first(terms(clean), MAX_QUERY_TERMS)
+        found = asked(clean, MAX_QUERY_TERMS)
         names = names_in(clean) if profile.by_entity else ()
         query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
         return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))

@@ -237,9 +237,7 @@ class Consents:
         approved = {ruling.proposal_id for ruling in rulings if ruling.verdict is Verdict.APPROVE}
         waiting = [each for each in found if each.id in approved and each.state is ProposalState.PENDING]
         texts = [draft_of(each, query.now).text for each in waiting]
-        made = (
-            await self._gateway.material(*((text.searchable(), text.embeddable()) for text in texts)) if texts else []
-        )
+        made = await self._gateway.material(*texts) if texts else []
         materials = {each.id: material for each, material in zip(waiting, made, strict=True)}
         return _Ready(frozenset(each.user_id for each in found), materials)
 

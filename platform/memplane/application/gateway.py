@@ -24,7 +24,8 @@ from memplane.domain.memory import Memory, MemoryText, TrustState, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters
-from memplane.domain.text import normalise, terms
+from memplane.domain.terms import terms
+from memplane.domain.text import normalise
 
 T = TypeVar("T")
 RECENT = timedelta(hours=24)
@@ -233,19 +234,19 @@ class Gateway:
         policy.write_visibility(principal.trust, None)
         return policy, self._clock()
 
-    async def material(self, *texts: tuple[str, str]) -> list[SearchMaterial]:
-        """Search material for texts, each as (words to find it by, words that carry its meaning).
+    async def material(self, *texts: MemoryText | str) -> list[SearchMaterial]:
+        """Search material for texts: of memories, and of turns as they were said.
 
         Computed before a transaction opens: no connection is held while a model works.
         """
-        vectors = await self._embedder.embed([meaning for _, meaning in texts])
-        size = sum(len(words) for words, _ in texts)
-        found = await offload(size, lambda: [terms(words) for words, _ in texts])
+        told = [(each, None) if isinstance(each, str) else (each.searchable(), each.lang) for each in texts]
+        vectors = await self._embedder.embed([each if isinstance(each, str) else each.embeddable() for each in texts])
+        found = await offload(sum(len(words) for words, _ in told), lambda: [terms(*each) for each in told])
         return [SearchMaterial(*both) for both in zip(found, vectors, strict=True)]
 
     async def material_of(self, text: MemoryText) -> SearchMaterial:
         """Search material for a memory."""
-        (material,) = await self.material((text.searchable(), text.embeddable()))
+        (material,) = await self.material(text)
         return material
 
     async def run(

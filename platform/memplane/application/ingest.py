@@ -66,9 +66,7 @@ class IngestTurns:
         clean, statements = await asyncio.to_thread(_prepared, principal, policy, new, now, speaker)
         stated = [(place, statement) for place, found in enumerate(statements) for statement in found]
         words = [statement.memory.text for _, statement in stated]
-        searched = await self._gateway.material(
-            *((turn.text, turn.text) for turn in clean), *((text.searchable(), text.embeddable()) for text in words)
-        )
+        searched = await self._gateway.material(*(turn.text for turn in clean), *words)
         material, found_by = searched[: len(clean)], searched[len(clean) :]
         facts: dict[int, list[tuple[Statement, SearchMaterial]]] = {}
         for (place, statement), found in zip(stated, found_by, strict=True):

@@ -28,7 +28,7 @@ from memplane.domain.memory import Memory, State, TrustState, weight
 from memplane.domain.merging import joined, value_hash
 from memplane.domain.reconciling import Action, Decision, Neighbour, decide, said_at, same_store
 from memplane.domain.scope import read_scope
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
@@ -191,7 +191,7 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
     kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
     changed = replace(again, value_hash=value_hash(again.text, again.external_id), pii=kinds)
     searchable = changed.text.searchable()
-    words = await offload(len(searchable), terms, searchable)
+    words = await offload(len(searchable), terms, searchable, changed.text.lang)
     material = SearchMaterial(words, fresh.material.embedding)
     told = evidence(fresh.memory, **meta)
     if not await write.uow.memories.replace(changed, material):

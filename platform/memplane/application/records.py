@@ -16,7 +16,7 @@ from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory
 from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
-from memplane.domain.text import Terms
+from memplane.domain.terms import Terms
 
 Vector = NDArray[np.float32]
 

@@ -96,7 +96,7 @@ class Recovery:
         policy, now, scope = self._begin(principal, chosen)
         await self._gateway.replayed(principal, once)
         page, more = await self._page(principal, scope, chosen)
-        materials = await self._gateway.material(*((each.text.searchable(), each.text.embeddable()) for each in page))
+        materials = await self._gateway.material(*(each.text for each in page))
         alone = chosen.memory_id is not None
 
         async def work(write: Write) -> Recovered:

@@ -48,6 +48,7 @@ class NewMemoryRequest(Request):
     tags: Labels = []
     related_files: Texts = []
     lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    """ISO 639-1 code of the language, by which words are stemmed; found out from the words when it is left out."""
     agent_id: Name | None = None
     run_id: Name | None = None
     actor_id: Name | None = None

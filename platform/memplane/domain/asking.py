@@ -8,7 +8,12 @@ from memplane.domain.entities import MAX_KEY_CHARS, key_of
 from memplane.domain.entity_words import TITLES
 from memplane.domain.extraction_dates import DATE, resolved
 from memplane.domain.fusion import Span
-from memplane.domain.text import STOP_WORDS, Terms, terms, words
+from memplane.domain.languages import ENGLISH
+from memplane.domain.languages import STOP_WORDS as FUNCTION_WORDS
+from memplane.domain.terms import Terms, asked
+from memplane.domain.text import words
+
+STOP_WORDS = FUNCTION_WORDS[ENGLISH]
 
 MOST_SPANS = 4
 MOST_PHRASES = 4
@@ -85,15 +90,15 @@ def _months_on(moment: datetime, months: int) -> datetime:
     return moment.replace(year=moment.year + years, month=month + 1, day=1)
 
 
-def phrases_in(question: str, asked: Terms) -> tuple[tuple[int, ...], ...]:
+def phrases_in(question: str, of: Terms) -> tuple[tuple[int, ...], ...]:
     """What a question puts in quotes: for each, the places of its terms among the question's, ascending hashes.
 
     A phrase of which no word counts, or that was cut off with the question's end, is left out.
     """
-    place = {term: number for number, term in enumerate(asked.counts)}
+    place = {term: number for number, term in enumerate(of.counts)}
     found: list[tuple[int, ...]] = []
     for match in _QUOTED.finditer(question):
-        quoted = terms(next(group for group in match.groups() if group)).counts
+        quoted = asked(next(group for group in match.groups() if group)).counts
         if quoted and all(term in place for term in quoted):
             found.append(tuple(place[term] for term in quoted))
         if len(found) == MOST_PHRASES:

@@ -20,7 +20,7 @@ from memplane.domain.memory import new_id
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope
 from memplane.domain.reconciling import Action, Decision
-from memplane.domain.text import terms
+from memplane.domain.terms import terms
 from memplane.entrypoints.http import convert
 from support.callers import Tenant
 from support.leaks.canaries import LIVES, Canary, Place, Planted, Record

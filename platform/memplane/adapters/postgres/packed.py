@@ -132,7 +132,7 @@ def unpack(units: bytes, terms: bytes, query: Query, named: bytes = b"") -> Cand
         surroundings=Surroundings(
             rows["thread"].astype(np.int64), rows["seq"].astype(np.int32), rows["length"].astype(np.int32)
         ),
-        postings=postings(read["terms"], terms, list(query.terms.counts), place),
+        postings=postings(read["terms"], terms, query.terms, place),
         similarity=None if query.embedding is None else rows["sim"].astype(np.float32),
         actor=rows["actor"].astype(bool),
         priors=_priors(rows),

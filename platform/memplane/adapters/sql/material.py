@@ -4,15 +4,18 @@ Rows are named by a number and a version that the database adapter gives; materi
 text has a new version. A removal of rows empties it, for a number may be given out again then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.adapters.sql.packing import gathered
 from memplane.adapters.sql.rows import TERM
 from memplane.domain.priors import Priors
+from memplane.domain.ranking import Posting
+from memplane.domain.terms import Wanted
 
 Numbers = NDArray[np.int64]
 
@@ -169,9 +172,10 @@ class Material:
         """Places of held rows."""
         return self._place[rowids]
 
-    def holders(self, terms: Sequence[int]) -> list[tuple[Numbers, NDArray[np.float64]]]:
-        """For each term, places of the units that hold it, and how often."""
-        return self._terms.of(np.asarray(terms, dtype=np.uint32))
+    def holders(self, wanted: Wanted) -> list[Posting]:
+        """For each term, places of the units that hold it in any language, and how often."""
+        found = self._terms.of(wanted.hashes)
+        return gathered(wanted.size, ((int(wanted.term[each]), held) for each, held in found))
 
     def similarity(self, places: Numbers, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of each placed unit with a unit vector; NaN where a unit has none.
@@ -196,7 +200,7 @@ class Material:
 
 
 class _Postings:
-    """Which places hold which terms: sorted by term, and a short tail of what came since."""
+    """Which places hold which terms, sorted by term: most of them, and a short tail of what came since."""
 
     def __init__(self) -> None:
         self._sorted = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
@@ -204,12 +208,9 @@ class _Postings:
 
     def add(self, terms: NDArray[np.void], places: Numbers) -> None:
         """Terms with the place of each."""
-        self._tail = tuple(map(np.concatenate, zip(self._tail, _table(terms, places), strict=True)))
+        self._tail = _merged(self._tail, _table(terms, places))
         if len(self._tail[0]) > max(_TAIL, len(self._sorted[0]) // 16):
-            joined = tuple(map(np.concatenate, zip(self._sorted, self._tail, strict=True)))
-            held = np.flatnonzero(joined[2] >= 0)
-            order = held[np.argsort(joined[0][held], kind="stable")]
-            self._sorted = tuple(column[order] for column in joined)
+            self._sorted = _merged(self._sorted, self._tail)
             self._tail = _table(np.zeros(0, dtype=TERM), np.zeros(0, dtype=np.int64))
 
     @property
@@ -224,19 +225,25 @@ class _Postings:
             for _, _, owner in (self._sorted, self._tail):
                 owner[np.isin(owner, stale)] = -1
 
-    def of(self, wanted: NDArray[np.uint32]) -> list[tuple[Numbers, NDArray[np.float64]]]:
-        """For each term, the places that hold it, each once, and how often."""
-        terms, counts, owners = self._sorted
-        starts, ends = np.searchsorted(terms, wanted), np.searchsorted(terms, wanted, side="right")
-        found = []
-        for term, start, end in zip(wanted, starts, ends, strict=True):
-            place, count = owners[start:end], counts[start:end]
-            (late,) = np.nonzero(self._tail[0] == term)
-            if len(late):
-                place = np.concatenate([place, self._tail[2][late]])
-                count = np.concatenate([count, self._tail[1][late]])
-            found.append((place[place >= 0], count[place >= 0].astype(np.float64)))
-        return found
+    def of(self, wanted: NDArray[np.uint32]) -> Iterator[tuple[int, Posting]]:
+        """For each hash that stands here, by its number, the places that hold it, each once, and how often."""
+        found: dict[int, list[tuple[NDArray[Any], NDArray[Any]]]] = {}
+        for terms, counts, owners in (self._sorted, self._tail):
+            starts, ends = np.searchsorted(terms, wanted), np.searchsorted(terms, wanted, side="right")
+            for each in np.flatnonzero(starts < ends).tolist():
+                held = slice(starts[each], ends[each])
+                found.setdefault(each, []).append((owners[held], counts[held]))
+        for each, tables in found.items():
+            place, count = tables[0] if len(tables) == 1 else map(np.concatenate, zip(*tables, strict=True))
+            yield each, (place[place >= 0], count[place >= 0].astype(np.float64))
+
+
+def _merged(before: tuple[NDArray[Any], ...], more: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Both tables in one, sorted by term, without what was forgotten."""
+    joined = tuple(map(np.concatenate, zip(before, more, strict=True)))
+    held = np.flatnonzero(joined[2] >= 0)
+    order = held[np.argsort(joined[0][held], kind="stable")]
+    return tuple(column[order] for column in joined)
 
 
 def _table(terms: NDArray[np.void], places: Numbers) -> tuple[NDArray[Any], ...]:

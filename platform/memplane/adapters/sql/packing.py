@@ -1,6 +1,6 @@
 """Signals from rows: packed terms looked through for the terms of a query."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -9,26 +9,48 @@ from numpy.typing import NDArray
 from memplane.adapters.sql.rows import TERM
 from memplane.domain.ranking import Posting
 from memplane.domain.surroundings import Places
+from memplane.domain.terms import Terms
 
 
-def postings(sizes: NDArray[np.int32], terms: bytes, wanted: Sequence[int], place: Places) -> list[Posting]:
-    """Where each wanted term stands, and how often.
+def gathered(count: int, found: Iterable[tuple[int, Posting]]) -> list[Posting]:
+    """One posting for each of so many terms, of those that were found for its hashes, each with its term's number."""
+    held: list[list[Posting]] = [[] for _ in range(count)]
+    for term, posting in found:
+        held[term].append(posting)
+    return [_joined(each) for each in held]
+
+
+def _joined(held: Sequence[Posting]) -> Posting:
+    """A text that is in two languages may hold a word in both: it is one unit still."""
+    if not held:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    if len(held) == 1:
+        return held[0]
+    units, place = np.unique(np.concatenate([units for units, _ in held]), return_inverse=True)
+    counts = np.zeros(len(units))
+    np.add.at(counts, place, np.concatenate([each for _, each in held]))
+    return units, counts
+
+
+def postings(sizes: NDArray[np.int32], terms: bytes, wanted: Terms, place: Places) -> list[Posting]:
+    """Where each wanted term stands, in any language, and how often.
 
     Args:
         sizes: distinct terms of each unit.
         terms: the units' packed terms, one after another.
-        wanted: term hashes, ascending.
+        wanted: the terms of a query.
         place: where each unit stands in the answer.
     """
     held = np.frombuffer(terms, dtype=TERM)
-    if not len(wanted) or not len(held):
-        return [(np.zeros(0, dtype=np.intp), np.zeros(0)) for _ in wanted]
-    column = np.asarray(wanted, dtype=np.uint32)
+    if not wanted.counts or not len(held):
+        return gathered(len(wanted.counts), ())
+    column, term, size = wanted.wanted()
     nearest = np.searchsorted(column, held["term"]).clip(max=len(column) - 1)
     (hits,) = np.nonzero(column[nearest] == held["term"])
     owner = place[np.searchsorted(np.cumsum(sizes), hits, side="right")]
     count, found = held["count"][hits].astype(np.float64), nearest[hits]
-    return [(owner[found == each], count[found == each]) for each in range(len(column))]
+    there = np.unique(found).tolist()
+    return gathered(size, ((int(term[each]), (owner[found == each], count[found == each])) for each in there))
 
 
 class PackedIds(Sequence[UUID]):

@@ -23,7 +23,8 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
-from memplane.domain.text import Terms, estimate_tokens
+from memplane.domain.terms import Terms
+from memplane.domain.text import estimate_tokens
 
 Row = Mapping[str, Any]
 

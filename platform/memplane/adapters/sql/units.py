@@ -11,6 +11,7 @@ from memplane.application.records import Query
 from memplane.domain.priors import Priors, joined
 from memplane.domain.ranking import Posting, Signals
 from memplane.domain.surroundings import Surroundings, in_thread_order
+from memplane.domain.terms import Terms
 
 
 def part_of(material: Material, places: Numbers) -> "Part":
@@ -65,10 +66,11 @@ class Units:
         priors = joined([part.material.priors(part.places) for part in parts])
         return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length), priors)
 
-    def postings(self, terms: Sequence[int]) -> list[Posting]:
+    def postings(self, terms: Terms) -> list[Posting]:
         """For each term, the units that hold it, and how often."""
         found: list[Posting] = []
-        for held in zip(*(part.material.holders(terms) for part in self.parts), strict=True):
+        wanted = terms.wanted()
+        for held in zip(*(part.material.holders(wanted) for part in self.parts), strict=True):
             places, counts = [], []
             for stands, (place, count) in zip(self.stands, held, strict=True):
                 early = place < len(stands)  # what was added since the scope was found is not in it
@@ -86,7 +88,7 @@ def measured(units: Units, query: Query, named: bytes) -> Signals:
         similarity = np.concatenate([part.material.similarity(part.places, query.embedding) for part in units.parts])
     return Signals(
         surroundings=units.surroundings,
-        postings=units.postings(list(query.terms.counts)),
+        postings=units.postings(query.terms),
         similarity=similarity,
         actor=np.concatenate([part.material.actor_named(part.places, query.words) for part in units.parts]),
         priors=units.priors,
