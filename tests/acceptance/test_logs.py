@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,7 +20,8 @@ from memplane.entrypoints import logs
 from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
 from support.callers import Caller, Tenant, refused
-from support.process import COMMAND, ServeProcess, clean_environment
+from support.commands import run
+from support.process import ServeProcess
 from support.serving import RunningServer
 
 Json = dict[str, Any]
@@ -196,11 +196,8 @@ def test_a_server_shows_no_secret_and_nothing_that_was_said(storage: str, folder
 
 def command(*arguments: str, **environment: str) -> str:
     """All that a command prints, and how it ended."""
-    done = subprocess.run(
-        [*COMMAND, *arguments], env=clean_environment() | environment, capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
-    return f"{done.stdout}{done.stderr}{done.returncode}"
+    done = run(*arguments, environment=environment)
+    return f"{done.out}{done.err}{done.code}"
 
 
 URLS = (

@@ -1,36 +1,24 @@
 """The command line as real processes: run to their end, or serving until told to stop."""
 
 import json
-import os
 import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from support.commands import Result, run
+from support.process import clean_environment
 
 PATIENCE = 120.0
 """Seconds after which something that never happens has failed."""
 
 COMMAND = [sys.executable, "-m", "memplane.entrypoints.cli"]
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:  # noqa: ANN401 - any document there is
-        """What `--json` printed: the whole of standard output."""
-        return json.loads(self.out)
+__all__ = ["Result", "clean_environment", "run"]
 
 
 @dataclass(frozen=True)
@@ -48,21 +36,6 @@ class Served:
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
         """Run a command on this server and its data folder."""
         return run(*arguments, stdin=stdin, environment={"MEMPLANE_URL": self.url, "MEMPLANE_DATA": str(self.data)})
-
-
-def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This environment without the operator's settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")} | dict(extra or {})
-
-
-def run(*arguments: str, stdin: str | None = None, environment: Mapping[str, str] | None = None) -> Result:
-    """Run a command to its end."""
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        check=False, capture_output=True, text=True, timeout=PATIENCE, input=stdin or "",
-        env=clean_environment(environment),
-    )  # fmt: skip
-    return Result(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager

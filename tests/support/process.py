@@ -16,9 +16,9 @@ PATIENCE = 60.0
 """Seconds after which something that never happens has failed."""
 
 
-def clean_environment() -> dict[str, str]:
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without the operator's own settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")} | dict(extra or {})
 
 
 class ServeProcess:
