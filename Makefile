@@ -66,7 +66,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-transfer ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -94,6 +94,9 @@ bench-merge: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## measure on labelle
 
 bench-isolation: $(VENV)/.runtime ## measure a tenant beside one that floods, and the event loop under load
 	$(BIN)/python benchmarks/isolation.py $(BENCH)
+
+bench-transfer: $(VENV)/.runtime ## measure export and import of a user with 100 000 memories
+	$(BIN)/python benchmarks/transfer.py $(BENCH)
 
 bench-calibrate: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## find the ranking weights on conversations (LOCOMO=file MODEL=folder)
 	@$(NEEDS_LOCOMO)

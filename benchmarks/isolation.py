@@ -11,7 +11,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from shutil import rmtree
@@ -38,7 +39,7 @@ TOLD = (
     f"Two tenants on one server, a key of each allowed {RATE} requests a second. One asks a question every "
     f"{PACE * 1e3:.0f} ms, first alone, then while the other sends ten times what it may; refusals are answered 429. "
     "The lag of the event loop is how much later than asked a 5 ms timer fires in the server's own loop, while "
-    f"{TURNS_A_MINUTE} turns a minute are stored one by one, and one client after the other reads through all memories."
+    f"{TURNS_A_MINUTE} turns a minute are stored one by one, and one export after the other of 2 000 turns is read."
 )
 
 
@@ -60,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def bench_folder() -> Iterator[Path]:
+    """A folder that is removed after."""
     folder = Path(tempfile.mkdtemp(prefix="memplane-bench-"))
     folder.chmod(0o711)  # PostgreSQL's own user must be able to pass through
     try:
@@ -70,7 +72,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _flooded(requests: int) -> list[Grid]:
-    with _folder() as folder, running_server(folder / "data", settings=LIMITS) as it:
+    with bench_folder() as folder, running_server(folder / "data", settings=LIMITS) as it:
         quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
         person = Corpus(7).person("user", 500, 0.5)
         for key in (quiet, loud):
@@ -158,12 +160,12 @@ def _flood(url: str, key: str) -> Iterator[Mapping[int, int]]:
 
 def _lag(seconds: float) -> Grid:
     """How late the server's event loop is while turns are stored and memories are read through."""
-    with _folder() as folder, _watched(folder) as (url, keys, stop):
+    with bench_folder() as folder, watched(folder) as it:
         person = Corpus(7).person("user", 2_000, 0.5)
-        link = Connection(url, keys["supervisor"])
+        link = Connection(it.url, it.keys["supervisor"])
         _fill(link, person)
         stop_reading = threading.Event()
-        reader = threading.Thread(target=_read_through, args=(url, keys["supervisor"], stop_reading), daemon=True)
+        reader = threading.Thread(target=_export_over_and_over, args=(it, stop_reading), daemon=True)
         reader.start()
         began, number = perf_counter(), 0
         while (now := perf_counter() - began) < seconds:
@@ -173,26 +175,56 @@ def _lag(seconds: float) -> Grid:
             number += 1
         stop_reading.set()
         reader.join()
-        lags = Timing("lag of the event loop", stop())
-    return grid([lags], f"The event loop under {number} turns and a reader")
+        lags = Timing("lag of the event loop", it.stop())
+    return grid([lags], f"The event loop under {number} turns and one export after the other")
 
 
-def _read_through(url: str, key: str, over: threading.Event) -> None:
-    link = Connection(url, key)
+def _export_over_and_over(it: "Watched", over: threading.Event) -> None:
     while not over.is_set():
-        after = ""
-        while not over.is_set():
-            page = json.loads(link.send("GET", f"/v1/memories?user_id=user&limit=200{after}"))
-            if page["next"] is None:
-                break
-            after = f"&cursor={page['next']}"
-    link.close()
+        exported(it, "user")
+
+
+def exported(it: "Watched", user: str, to: Path | None = None) -> int:
+    """Export a user, to a file or to nowhere; how many lines."""
+    lines = 0
+    with nullcontext() if to is None else to.open("wb") as file:
+        link = HTTPConnection(urlsplit(it.url).netloc, timeout=600)
+        link.request("GET", f"/v1/users/{user}/export", headers={"Authorization": f"Bearer {it.admin}"})
+        answer = link.getresponse()
+        while piece := answer.read(1 << 16):
+            lines += piece.count(b"\n")
+            if file is not None:
+                file.write(piece)
+        link.close()
+    if answer.status != 200:
+        raise ServerFailed(f"the export was answered {answer.status}")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A server whose event loop is watched.
+
+    Attributes:
+        url: where it listens.
+        keys: credentials by agent.
+        admin: the administrator's.
+        pid: its process.
+        stop: ends it, and tells the lags in ms.
+    """
+
+    url: str
+    keys: Mapping[str, str]
+    admin: str
+    pid: int
+    stop: Callable[[], list[float]]
 
 
 @contextmanager
-def _watched(folder: Path) -> Iterator[tuple[str, Mapping[str, str], Callable[[], list[float]]]]:
-    """A server whose event loop is watched: its address, its keys, and what ends it and tells the lags in ms."""
+def watched(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Watched]:
+    """A server whose event loop is watched, on a data folder within a folder; its settings as of an environment."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")}
+    environment |= settings or {}
     command = [sys.executable, str(HERE / "watched_server.py"), str(folder / "data")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
     if process.stdin is None or process.stdout is None:
@@ -206,7 +238,7 @@ def _watched(folder: Path) -> Iterator[tuple[str, Mapping[str, str], Callable[[]
         return [float(value) for value in json.loads(said)]
 
     try:
-        yield told["url"], told["keys"], stop
+        yield Watched(told["url"], told["keys"], told["admin"], process.pid, stop)
     finally:
         if process.poll() is None:
             process.terminate()

@@ -40,7 +40,8 @@ async def serve(settings: Settings, url: str) -> list[float]:
     await wired.ensure_tenant(DEFAULT_TENANT)
     keys = await ensure_keys(wired, settings.data)
     port = server.servers[0].sockets[0].getsockname()[1]
-    sys.stdout.write(json.dumps({"url": f"http://127.0.0.1:{port}", "keys": dict(keys.agents)}) + "\n")
+    told = {"url": f"http://127.0.0.1:{port}", "keys": dict(keys.agents), "admin": keys.admin}
+    sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
     lags: list[float] = []
     watching = asyncio.create_task(watch(lags))

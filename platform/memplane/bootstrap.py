@@ -26,8 +26,10 @@ from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
+from memplane.application.exporting import Exports
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
+from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.running import Jobs
@@ -98,6 +100,8 @@ class Application:
         self.correct = Correct(gateway)
         self.consents = Consents(self.storage, self.policies, gateway, now)
         self.recovery = Recovery(self.storage, self.policies, gateway, now)
+        self.imports = Imports(gateway)
+        self.exports = Exports(self.storage, self.policies, now)
         self.jobs = Jobs(self.storage, self.policies, gateway, now)
         self._night = Periodic("the work of the night", NIGHT_SECONDS, self.jobs.due) if settings.jobs else None
         self.ingest = IngestTurns(gateway)

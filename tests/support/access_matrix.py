@@ -4,6 +4,7 @@ A route that is not in this table fails the architecture tests; the acceptance t
 has it. So a new route cannot come without its permission tests.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +26,8 @@ class Categories(Enum):
     LEFT_OUT = "its changes are left out"
     EACH = "of several records each that is foreign is as if it were not there"
     OPERATED = "those outside the agent's allowlist stay as they are; a key of no agent reaches all"
+    LINES = "a line outside the write allowlist is refused, and the others are not"
+    EXPORTED = "those outside the agent's allowlist are left out; a key of no agent gets all"
     NONE = "the route touches no memories"
 
 
@@ -38,6 +41,8 @@ class Tenants(Enum):
     KEYS = "the caller sees and changes keys of its own tenant alone"
     THREADS = "a thread of the same name is the caller's own, or as if it were not there"
     OPERATED = "another tenant's stay as they are, and a foreign id is as if it were not there"
+    LINES = "what is written is the caller's own, and foreign ids in it lead nowhere"
+    EXPORTED = "a user of another tenant has nothing that could be exported"
     NONE = "the route touches no tenant"
 
 
@@ -93,6 +98,10 @@ class Access:
 
 def _turn(_category: str) -> Json:
     return {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The release moves to October."}
+
+
+def _line(category: str) -> str:
+    return json.dumps({"record": "memory", "category": category, "content": "The release moves to October."})
 
 
 _READ, _WRITE, _ADMIN, _CONSENT = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN, KeyScope.CONSENT
@@ -186,6 +195,11 @@ ACCESS: Sequence[Access] = (
     Access(
         "POST", "/v1/admin/purge", _ADMIN, Categories.OPERATED, Tenants.OPERATED, deleted=True,
         body=lambda _: {"user_id": USER, "early": True},
+    ),
+    Access("GET", "/v1/users/{user_id:text}/export", _ADMIN, Categories.EXPORTED, Tenants.EXPORTED),
+    Access(
+        "POST", "/v1/users/{user_id:text}/import", _WRITE, Categories.LINES, Tenants.LINES,
+        body=lambda category: {"lines": [_line(category)]},
     ),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),

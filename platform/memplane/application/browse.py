@@ -154,8 +154,8 @@ class Browse:
             if memory is None or decided is None:
                 raise NotFound("no such memory")
             sources = await reader.units(scope, memory.source_ids)
-        told = tuple(_told(entry, scope) for entry in decided)
-        return Why(memory, tuple(sources.values()), told, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
+        seen = tuple(told(entry, scope) for entry in decided)
+        return Why(memory, tuple(sources.values()), seen, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
 
     async def history(
         self,
@@ -176,10 +176,10 @@ class Browse:
             found = await reader.history(scope, memory_id, before=before, limit=_limit(limit) + 1)
         if found is None:
             raise NotFound("no such memory")
-        return _page([_told(entry, scope) for entry in found], limit)
+        return _page([told(entry, scope) for entry in found], limit)
 
 
-def _told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
+def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
     """An entry, without the words that were written under a category, or for a store, that the reader may not read."""
     under = entry.meta.get("categories")
     if not isinstance(under, list) or not all(name in scope.categories for name in under):

@@ -80,7 +80,7 @@ class IngestTurns:
             for (user_id, thread_id), group in groupby(places, key=lambda i: (clean[i].user_id, clean[i].thread_id)):
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
-                for i, turn in zip(mine, await _append(write, user_id, thread_id, pairs), strict=True):
+                for i, turn in zip(mine, await append(write, user_id, thread_id, pairs), strict=True):
                     stated = facts.get(i, ()) if turn.created else ()
                     stored[i] = replace(turn, drawn=await draw(write, turn.turn, stated, speaker, placed))
                 await write.settle(user_id, None)  # nobody asks for the thread's revision; each turn has its own
@@ -94,14 +94,14 @@ def _prepared(
     principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str
 ) -> tuple[list[NewTurn], list[Sequence[Statement]]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
-    clean = [_cleaned(principal, policy, turn, place) for place, turn in enumerate(new)]
+    clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
     return clean, [
         statements_of(principal, policy, turn, now, agent) if turn.role is Role.USER and turn.auto_extract else ()
         for turn in clean
     ]
 
 
-async def _append(
+async def append(
     write: Write, user_id: str, thread_id: str, new: Sequence[tuple[NewTurn, SearchMaterial]]
 ) -> list[StoredTurn]:
     """Append turns to one thread, which stays locked until the transaction ends."""
@@ -135,8 +135,13 @@ async def _append(
     return answer
 
 
-def _cleaned(principal: Principal, policy: Policy, turn: NewTurn, place: int) -> NewTurn:
-    field = f"turns[{place}].text"
+def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> NewTurn:
+    """A turn as it is stored.
+
+    Raises:
+        UserForbidden: the key may not touch its user.
+        InvalidText, LimitExceeded, PersonalDataRefused: its text or a name cannot be stored.
+    """
     limit = policy.writing.max_text_chars
     if len(turn.text) > limit:
         raise LimitExceeded(f"{field}: {len(turn.text)} characters, at most {limit}", field=field, limit=limit)

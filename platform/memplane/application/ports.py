@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memplane.application.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
+from memplane.application.portable import PortableReader
 from memplane.application.records import (
     Access,
     Candidates,
@@ -109,6 +110,11 @@ class Reader(Protocol):
     @property
     def checkpoints(self) -> CheckpointReader:
         """Checkpoints, which belong to users and have no categories."""
+        ...
+
+    @property
+    def portable(self) -> PortableReader:
+        """All records of one user, page by page."""
         ...
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:

@@ -9,6 +9,7 @@ from uuid import UUID
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.key_history import KeyEntry
+from memplane.application.portable import PortableStore
 from memplane.application.records import (
     Answered,
     Burial,
@@ -345,6 +346,7 @@ class UnitOfWork(Protocol):
     upkeep: Upkeep
     jobs: JobRuns
     checkpoints: CheckpointStore
+    portable: PortableStore
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -1,6 +1,7 @@
 """The client for asyncio."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
@@ -38,6 +39,7 @@ from memplane.client.fields import (
     Verb,
     VerbFields,
 )
+from memplane.client.lines import whole_lines
 from memplane.contracts.base import Message
 from memplane.contracts.checkpoints import CheckpointRecord, CheckpointRequest, DeletedThread
 from memplane.contracts.consents import (
@@ -74,6 +76,7 @@ from memplane.contracts.memories import (
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
+from memplane.contracts.transfer import ImportOutcome, ImportRequest
 
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
@@ -298,6 +301,27 @@ class Memplane:
         """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
         asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
         return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
+
+    async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
+        """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.
+
+        Raises:
+            UnexpectedAnswer: it ended before its end, or lines are missing; what came before is not all.
+        """
+        pieces = self._connection.pieces(read(f"/v1/users/{segment(user_id)}/export", agent=agent))
+        async with aclosing(pieces), aclosing(whole_lines(pieces)) as lines:
+            async for some in lines:
+                yield some
+
+    async def import_lines(
+        self, user_id: str, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
+        once: str | None = None,
+    ) -> ImportOutcome:  # fmt: skip
+        """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once."""
+        asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
+        headers = {"Idempotency-Key": once} if once else {}
+        call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
+        return await self._connection.ask(call, ImportOutcome)
 
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None

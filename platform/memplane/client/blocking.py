@@ -103,6 +103,7 @@ class MemplaneSync:
     user_context = _waits(Memplane.user_context)
     recover = _waits(Memplane.recover)
     purge = _waits(Memplane.purge)
+    import_lines = _waits(Memplane.import_lines)
     delta = _waits(Memplane.delta)
     checkpoint = _waits(Memplane.checkpoint)
     save_checkpoint = _waits(Memplane.save_checkpoint)
@@ -111,6 +112,7 @@ class MemplaneSync:
     ready = _waits(Memplane.ready)
     list_page = _waits(Memplane.list_page)
     list = _iterates(Memplane.list)
+    export = _iterates(Memplane.export)
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 import random
 from asyncio import sleep
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,7 +11,14 @@ from typing import TypeVar
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from memplane.client.errors import Invalid, Unavailable, UnexpectedAnswer, Unreachable, error_of
+from memplane.client.errors import (
+    Invalid,
+    MemplaneClientError,
+    Unavailable,
+    UnexpectedAnswer,
+    Unreachable,
+    error_of,
+)
 
 M = TypeVar("M", bound=BaseModel)
 Parameters = Mapping[str, str | list[str]]
@@ -94,6 +101,22 @@ class Connection:
             detail = f"the answer of {self._url} is no {kind.__name__} ({where or 'no JSON'}): check URL and version"
             raise UnexpectedAnswer("unexpected_answer", detail, response.status_code) from error
 
+    async def pieces(self, call: Call) -> AsyncGenerator[bytes, None]:
+        """Send a call and hand on its answer as it comes; it is not tried again.
+
+        Raises:
+            MemplaneClientError: the subclass says what kind of failure it was; also when the answer breaks off.
+        """
+        try:
+            async with self._http.stream(call.method, call.path, params=dict(call.parameters)) as response:
+                if not response.is_success:
+                    body = await response.aread()
+                    raise error_of(response.status_code, body, _seconds(response.headers.get("Retry-After")))
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx2.RequestError as error:
+            raise self._failed(error) from error
+
     async def _send(self, call: Call) -> httpx2.Response:
         tried = 0
         while True:
@@ -113,18 +136,20 @@ class Connection:
             response = await self._http.request(
                 call.method, call.path, content=content, params=dict(call.parameters), headers=headers
             )
-        except httpx2.TimeoutException as error:
-            code = "unreachable" if isinstance(error, httpx2.ConnectTimeout) else "timeout"
-            raise Unreachable(code, f"{self._url} did not answer in time") from error
-        except httpx2.TransportError as error:
-            why = str(error) or type(error).__name__
-            raise Unreachable("unreachable", f"{self._url} cannot be reached: {why}") from error
         except httpx2.RequestError as error:
-            detail = f"the answer of {self._url} cannot be read: {error}"
-            raise UnexpectedAnswer("unexpected_answer", detail) from error
+            raise self._failed(error) from error
         if response.is_success or response.status_code in call.also:
             return response
         raise error_of(response.status_code, response.content, _seconds(response.headers.get("Retry-After")))
+
+    def _failed(self, error: httpx2.RequestError) -> MemplaneClientError:
+        """Why there is no answer."""
+        if isinstance(error, httpx2.TimeoutException):
+            code = "unreachable" if isinstance(error, httpx2.ConnectTimeout) else "timeout"
+            return Unreachable(code, f"{self._url} did not answer in time")
+        if isinstance(error, httpx2.TransportError):
+            return Unreachable("unreachable", f"{self._url} cannot be reached: {str(error) or type(error).__name__}")
+        return UnexpectedAnswer("unexpected_answer", f"the answer of {self._url} cannot be read: {error}")
 
 
 def _checked_url(url: str) -> httpx2.URL:

@@ -69,6 +69,12 @@ class AmbiguousThread(Invalid):
     code = "user_required"
 
 
+class UnsupportedVersion(Invalid):
+    """A file of another version than this server reads."""
+
+    code = "unsupported_version"
+
+
 class LimitExceeded(Invalid):
     """More than the stated limit was asked for or sent."""
 

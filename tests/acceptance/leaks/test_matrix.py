@@ -16,6 +16,7 @@ READS = {
     for access in ACCESS
     if access.scope is KeyScope.READ
     or (access.scope in {KeyScope.CONSENT, KeyScope.CHECKPOINT} and access.method == "GET")
+    or access.path.endswith("/export")
 }
 CASES = 5_000
 """At least so many requests on each kind of database."""

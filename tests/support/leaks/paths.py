@@ -108,6 +108,7 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     asked = {"user_id": user} | ({"state": "pending"} if turn % 2 else {"field": "city"})
     yield Ask(f"GET {CONSENTS}", "user", PROPOSED, CONSENTS, asked)
     yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
+    yield Ask("GET /v1/users/{user_id:text}/export", "user", EVER | PROPOSED, f"/v1/users/{user}/export")
     for params in ({"user_id": user}, {}):
         yield Ask("GET /v1/checkpoints/{thread_id:text}", "thread", SAVED, f"/v1/checkpoints/{THREAD}", params)
     params = {"since": turn % 3, "user_id": user}

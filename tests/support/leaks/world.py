@@ -95,7 +95,7 @@ class World:
     ) -> Voice:
         """One with a new key; without an agent, an operator who names one each time."""
         new = NewKey(
-            agent=agent, trust=Trust(trust), scopes=(*AGENT_SCOPES, KeyScope.CONSENT),
+            agent=agent, trust=Trust(trust), scopes=(*AGENT_SCOPES, KeyScope.CONSENT, KeyScope.ADMIN),
             act_for=() if agent else ("*",), users=None if users is None else tuple(users),
         )  # fmt: skip
         _, credential = self.server.run(self.server.wired.keys.create(tenant.name, new))

@@ -4,6 +4,7 @@ A statement costs more to prepare, send and wait for than to run. Rows to add wa
 travel as JSON, one parameter for each table.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -77,6 +78,7 @@ class PostgresSession(Session):
         self._connection = connection
         self._beginning: Statement | None = beginning
         self._waiting: dict[str, list[Row]] = {}
+        self._in_bulk = False
 
     async def execute(self, statement: sa.Executable, values: Values = None) -> sa.CursorResult[Any]:
         """Send a statement, which sees whatever was added before; its rows."""
@@ -115,6 +117,22 @@ class PostgresSession(Session):
                 await self.flush()
         self._waiting.setdefault(table, []).extend(rows)
         return True
+
+    async def add_new(self, table: str, rows: list[Row]) -> frozenset[UUID]:
+        """Add rows in whose place nothing is, all with the same columns and an id each; the ids of those added."""
+        if not rows:
+            return frozenset()
+        await self.flush()
+        driver = await self.driver()
+        if not self._in_bulk:
+            # a session keeps its plan for the checks of foreign keys from when the tables were small, and would read
+            # all of a grown one for each row, until its next analysis
+            self._in_bulk = True
+            await driver.execute(SQL("SET LOCAL plan_cache_mode = force_custom_plan"))
+        adding = _adding(table, tuple(rows[0]), conflict="ON CONFLICT DO NOTHING", returning="id")
+        async with driver.cursor(row_factory=dict_row, binary=True) as cursor:
+            await cursor.execute(SQL(adding), await asyncio.to_thread(_as_values, table, rows))
+            return frozenset(row["id"] for row in await cursor.fetchall())
 
     async def flush(self) -> None:
         """Send what waits, in one statement, and begin the transaction if need be.
@@ -242,12 +260,13 @@ def _flushing(shape: tuple[tuple[str, tuple[str, ...]], ...], *, telling: bool) 
     return f"WITH {', '.join(parts)} SELECT {', '.join(counts)}{source}"
 
 
-def _adding(name: str, columns: tuple[str, ...]) -> str:
+def _adding(name: str, columns: tuple[str, ...], conflict: str | None = None, returning: str = "1") -> str:
     table = table_of(RELATIONS if name == NEW_RELATIONS else name)
     rows = f"jsonb_populate_recordset(NULL::{table.name}, %({name})s::jsonb) AS r"
     wanted = ", ".join("v.embedding" if column == "embedding" else f"r.{column}" for column in columns)
     if name in _VECTORS:
-        rows += f" LEFT JOIN unnest(%({name}_ids)s::uuid[], %({name}_vectors)s::halfvec[]) AS v (id, embedding)"
+        rows += f" LEFT JOIN unnest(%({name}_ids)s::uuid[], %({name}_vectors)b::halfvec[]) AS v (id, embedding)"
         rows += " ON v.id = r.id"
-    conflict = _CONFLICT.get(name, "")
-    return f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT {wanted} FROM {rows} {conflict} RETURNING 1"  # noqa: S608 - our own names
+    conflict = _CONFLICT.get(name, "") if conflict is None else conflict
+    added = f"SELECT {wanted} FROM {rows} {conflict} RETURNING {returning}"  # noqa: S608 - our own names
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) {added}"

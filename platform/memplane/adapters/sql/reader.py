@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memplane.adapters.sql import statements
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader
+from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory_of, proposal_of, turn_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
@@ -46,6 +47,11 @@ class SqlReader(ABC):
     def checkpoints(self) -> SqlCheckpointReader:
         """Checkpoints of the tenant."""
         return SqlCheckpointReader(self._tenant, self.syntax, self.rows_of_all)
+
+    @property
+    def portable(self) -> SqlPortableReader:
+        """All records of one user, page by page."""
+        return SqlPortableReader(self.syntax, self.rows_of_all)
 
     @abstractmethod
     async def rows(self, statement: Statement) -> list[Row]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -17,6 +18,8 @@ from memplane.domain.memory import new_id
 
 Row = dict[str, Any]
 Values = Mapping[str, object] | Sequence[Mapping[str, object]] | None
+MANY = 500
+"""Rows of one statement."""
 MEMORIES = "memories"
 RELATIONS = "relations"
 MENTIONS = "memory_entities"
@@ -68,6 +71,20 @@ class Session(ABC):
         A database that lets them wait begins the transaction anew instead when that shows later.
         """
         return (await self.execute(*adding(table, rows, self.insert))).first() is not None
+
+    async def add_new(self, table: str, rows: list[Row]) -> frozenset[UUID]:
+        """Add rows in whose place nothing is, all with the same columns and an id each; the ids of those added."""
+        await self.flush()
+        target = tables.metadata.tables[table]
+        statement = self.insert(target).on_conflict_do_nothing().returning(target.c.id)
+        added: set[UUID] = set()
+        for start in range(0, len(rows), MANY):
+            added.update((await self.execute(statement, rows[start : start + MANY])).scalars())
+        return frozenset(added)
+
+    @abstractmethod
+    async def flush(self) -> None:
+        """Send what waits."""
 
     async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
         """Log changes in threads and in the user's recent ones: each thread's last revision."""

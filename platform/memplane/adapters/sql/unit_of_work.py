@@ -12,11 +12,13 @@ from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import SqlJobRuns
+from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.application.jobs.ports import JobRuns, Upkeep
+from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
 from memplane.application.transaction import (
     Answers,
@@ -72,6 +74,7 @@ class SqlUnitOfWork:
         self.upkeep: Upkeep = SqlUpkeep(session, syntax)
         self.jobs: JobRuns = SqlJobRuns(session)
         self.checkpoints: CheckpointStore = SqlCheckpoints(session)
+        self.portable: PortableStore = SqlPortableStore(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -13,7 +13,9 @@ from memplane.entrypoints.cli import (
     consents,
     doctor,
     entities,
+    exporting,
     feedback,
+    importing,
     inspection,
     jobs,
     keys,
@@ -51,6 +53,7 @@ def root(
 
 _SERVER, _MEMORY = "Server", "Memory, over HTTP"
 _INSPECTION, _FEEDBACK = "One memory, explained", "One memory, put right"
+_USER = "All of a user"
 _ENTITIES, _CONSENT = "Whom and what memories mention", "The profile, and consent to its changes"
 for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
     app.command(rich_help_panel=_SERVER)(_command)
@@ -67,6 +70,8 @@ for _panel, _commands in (
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.command("export", rich_help_panel=_USER)(exporting.export)
+app.command("import", rich_help_panel=_USER)(importing.take_in)
 app.add_typer(consents.app, rich_help_panel=_CONSENT)
 app.command("profile", rich_help_panel=_CONSENT)(consents.profile)
 app.command(rich_help_panel="Getting to know it")(demo)

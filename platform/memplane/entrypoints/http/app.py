@@ -21,6 +21,7 @@ from memplane.entrypoints.http import (
     recovery,
     repeats,
     routes,
+    transfer,
 )
 from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.entrypoints.logs import configure
@@ -58,6 +59,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(recovery.router)
+    app.include_router(transfer.router)
     app.include_router(health.router)
     return app
 

@@ -1,0 +1,97 @@
+"""Lines taken in as anybody may write them: each memory goes the way of a new one."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from memplane.application.beside import Placed, rejected
+from memplane.application.gateway import Gateway, Write
+from memplane.application.incoming import UNCHANGED, Attempt, Incoming, Outcomes, Taking
+from memplane.application.ingest import append, cleaned
+from memplane.application.placing import Fresh, place
+from memplane.application.proposing import held_back, stated_in
+from memplane.application.records import SearchMaterial
+from memplane.application.remember import NewMemory, prepare
+from memplane.application.turns import NewTurn
+from memplane.domain.errors import Forbidden, MemplaneError
+from memplane.domain.memory import Memory, MemoryText, Source, Visibility
+from memplane.domain.profile_statements import Stated
+
+Admitted = tuple[Memory, Sequence[Stated]] | NewTurn | MemplaneError
+
+
+async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) -> Attempt:
+    """What writes lines as new memories and turns.
+
+    Raises:
+        AgentForbidden: the key does not reach the agent.
+    """
+    speaker = taking.principal.speak_as(taking.agent)
+
+    def admit() -> dict[int, Admitted]:
+        return {
+            number: _admitted(taking, line.record, speaker)
+            for number, line in enumerate(lines)
+            if isinstance(line.record, NewMemory | NewTurn)
+        }
+
+    admitted = await asyncio.to_thread(admit)
+    material = await _material(gateway, admitted)
+
+    async def attempt(write: Write, outcomes: Outcomes) -> None:
+        placed = Placed()
+        for number, each in admitted.items():
+            try:
+                if isinstance(each, MemplaneError):
+                    raise each
+                async with write.attempt():
+                    outcomes.note(number, await _written(write, each, material[number], speaker, placed))
+            except MemplaneError as error:
+                outcomes.refuse(number, error)
+        for number, line in enumerate(lines):
+            if line.record is not None and number not in admitted:
+                outcomes.refuse(number, Forbidden("only an administrator who restores an export may write this line"))
+
+    return attempt
+
+
+def _admitted(taking: Taking, new: NewMemory | NewTurn, agent: str) -> Admitted:
+    """A line as it is stored, or why it may not be."""
+    principal, policy, user_id = taking.principal, taking.policy, taking.user_id
+    try:
+        if isinstance(new, NewMemory):
+            memory = prepare(principal, policy, replace(new, user_id=user_id), taking.now, agent, Source.MIGRATION)
+            return memory, stated_in(policy, memory)
+        policy.check_write(agent, policy.turns_category)
+        policy.write_visibility(principal.trust, Visibility.PRIVATE)
+        return cleaned(principal, policy, replace(new, user_id=user_id), "text")
+    except MemplaneError as error:
+        return error
+
+
+async def _material(gateway: Gateway, admitted: Mapping[int, Admitted]) -> dict[int, SearchMaterial]:
+    words: dict[int, MemoryText | str] = {}
+    for number, each in admitted.items():
+        if isinstance(each, NewTurn):
+            words[number] = each.text
+        elif not isinstance(each, MemplaneError):
+            words[number] = each[0].text
+    return dict(zip(words, await gateway.material(*words.values()), strict=True))
+
+
+async def _written(
+    write: Write, each: tuple[Memory, Sequence[Stated]] | NewTurn, material: SearchMaterial, agent: str, placed: Placed
+) -> str:
+    """What became of a line.
+
+    Raises:
+        MemplaneError: it cannot be written.
+    """
+    if isinstance(each, NewTurn):
+        (stored,) = await append(write, each.user_id, each.thread_id, [(each, material)])
+        return "created" if stored.created else UNCHANGED
+    memory, stated = each
+    done = await held_back(write, memory, stated) or await place(write, Fresh(memory, material, agent, placed))
+    if done.outcome == "refused":
+        raise rejected()
+    return done.outcome

@@ -1,0 +1,177 @@
+"""All that is remembered of a user, from one look at the database, a page at a time."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.browse import told
+from memplane.application.gateway import clean_id
+from memplane.application.portable import PortableReader, Record
+from memplane.application.ports import Clock, Policies, Reader, Storage
+from memplane.application.proposing import grave
+from memplane.application.records import Proposal, ProposalQuery
+from memplane.application.targets import require_full
+from memplane.domain.errors import StorageUnavailable
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import State, TrustState
+from memplane.domain.policy import Policy
+from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.domain.scope import Filters, Scope, read_scope
+
+PAGE = 100
+"""Records of a page: few enough that to read and encode one holds nobody up."""
+RUNNING = 2
+"""Exports at a time: each keeps a connection until its reader has all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An export that is allowed, before it began.
+
+    Attributes:
+        user_id: whose.
+        exported_at: when.
+        policy: hash of the policy in force.
+        categories: what it covers.
+        graves: where the values that were refused in these are buried.
+        scope: all of it that the caller may see.
+        principal: the caller.
+    """
+
+    user_id: str
+    exported_at: datetime
+    policy: str
+    categories: tuple[str, ...]
+    graves: tuple[str, ...]
+    scope: Scope
+    principal: Principal
+
+
+class Exports:
+    """Exports, for fully trusted keys with the scope ``admin``, as far as their agents and users reach."""
+
+    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._clock = clock
+        self._running = 0
+
+    def begin(self, principal: Principal, user_id: str, agent: str | None = None) -> Exported:
+        """What an export covers; nothing is read yet.
+
+        Raises:
+            ScopeForbidden: the key lacks ``admin``.
+            TrustTooLow: it is not fully trusted.
+            AgentForbidden, UserForbidden: it does not reach the agent or the user.
+        """
+        principal.require(KeyScope.ADMIN)
+        require_full(principal, "export all that is known of a user")
+        policy, now = self._policies.current, self._clock()
+        categories = readable(principal, policy, agent)
+        scope = read_scope(principal, policy, categories, now, Filters(user_id=clean_id(user_id, "user_id")))
+        scope = replace(scope, states=tuple(State), trust_states=tuple(TrustState))
+        graves = (*categories, *sorted({grave(f) for name in categories for f in policy.sensitive_fields(name)}))
+        return Exported(scope.filters.user_id or "", now, policy.digest, categories, graves, scope, principal)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """One of the few places of those that export at a time.
+
+        Raises:
+            StorageUnavailable: all are taken.
+        """
+        if self._running >= RUNNING:
+            raise StorageUnavailable("as many exports run as may at a time; try again when one is done")
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    async def pages(self, export: Exported) -> AsyncGenerator[Sequence[Record], None]:
+        """Its records, in pages of one kind; whatever is referred to comes before what refers to it.
+
+        All of it is read in one transaction, that sees one state of the database.
+
+        Raises:
+            StorageUnavailable: the database does not answer any more.
+        """
+        async with self._storage.reading(export.principal.reach) as reader:
+            for part in (_proposals, _turns, _entities, _memories, _relations, _fields):
+                async for page in part(reader, export.scope):
+                    yield page
+            async for page in _tombstones(reader, export):
+                yield page
+
+
+def readable(principal: Principal, policy: Policy, agent: str | None) -> tuple[str, ...]:
+    """What the agent may read; every category for a key of no agent that may act for each."""
+    if agent is None and principal.agent is None and ALL in principal.act_for:
+        return tuple(policy.categories)
+    return tuple(policy.allowlist(principal.speak_as(agent)).read)
+
+
+async def _proposals(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    wanted = ProposalQuery(scope.tenant, scope.categories, scope.users, scope.now, user_id=scope.filters.user_id)
+    found: list[Proposal] = await reader.proposals(wanted, before=None, limit=PAGE)
+    while found:
+        yield found
+        async for page in _histories(reader.portable, scope, [each.id for each in found]):
+            yield page
+        found = await reader.proposals(wanted, before=found[-1].id, limit=PAGE)
+
+
+async def _turns(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    found = await reader.portable.turns(scope, None, PAGE)
+    while found:
+        yield found
+        found = await reader.portable.turns(scope, found[-1], PAGE)
+
+
+async def _entities(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    found = await reader.portable.entities(scope, None, PAGE)
+    while found:
+        yield found
+        found = await reader.portable.entities(scope, found[-1], PAGE)
+
+
+async def _memories(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    found = await reader.portable.memories(scope, None, PAGE)
+    while found:
+        yield found
+        ids = [each.memory.id for each in found]
+        async for page in _histories(reader.portable, scope, ids):
+            yield page
+        found = await reader.portable.memories(scope, ids[-1], PAGE)
+
+
+async def _relations(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    ids = await reader.portable.memory_ids(scope, None, PAGE)
+    while ids:
+        found = await reader.portable.relations(scope, ids)
+        if found:
+            yield found
+        ids = await reader.portable.memory_ids(scope, ids[-1], PAGE)
+
+
+async def _histories(reader: PortableReader, scope: Scope, ids: Sequence[UUID]) -> AsyncIterator[Sequence[Record]]:
+    found: list[HistoryEntry] = await reader.histories(scope, ids, None, PAGE)
+    while found:
+        yield [told(entry, scope) for entry in found]
+        found = await reader.histories(scope, ids, found[-1], PAGE)
+
+
+async def _fields(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
+    found = await reader.portable.fields(scope, None, PAGE)
+    while found:
+        yield found
+        found = await reader.portable.fields(scope, found[-1], PAGE)
+
+
+async def _tombstones(reader: Reader, export: Exported) -> AsyncIterator[Sequence[Record]]:
+    found = await reader.portable.tombstones(export.scope, export.graves, None, PAGE)
+    while found:
+        yield found
+        found = await reader.portable.tombstones(export.scope, export.graves, found[-1], PAGE)

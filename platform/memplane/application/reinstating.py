@@ -1,0 +1,89 @@
+"""Records of an export put back as they were, by an administrator: many at once, by their kinds."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from memplane.application.admitting import Admitted, Rules, admitted
+from memplane.application.gateway import Gateway, Write
+from memplane.application.incoming import Attempt, Incoming, Outcomes, Taking
+from memplane.application.portable import Mentioning, NamedEntity, Relation, Tombstone
+from memplane.application.records import ContextField, Proposal, SearchMaterial
+from memplane.application.reinstated_memories import Arriving, reinstate_memories
+from memplane.application.reinstated_records import (
+    reinstate_entities,
+    reinstate_fields,
+    reinstate_history,
+    reinstate_proposals,
+    reinstate_relations,
+    reinstate_tombstones,
+    reinstate_turns,
+)
+from memplane.application.remember import NewMemory
+from memplane.application.turns import NewTurn
+from memplane.domain.errors import MemplaneError
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import MemoryText, Turn
+
+T = TypeVar("T")
+
+
+async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) -> Attempt:
+    """What puts records back; whatever is referred to comes before what refers to it, as in the file.
+
+    Raises:
+        AgentForbidden: the key does not reach the agent.
+    """
+    rules = Rules.of(taking)
+
+    def look() -> tuple[dict[int, Admitted], dict[int, MemplaneError]]:
+        found, refused = {}, {}
+        for place, line in enumerate(lines):
+            if line.record is None or isinstance(line.record, NewMemory | NewTurn):
+                continue
+            seen = admitted(rules, line.record)
+            if isinstance(seen, MemplaneError):
+                refused[place] = seen
+            else:
+                found[place] = seen
+        return found, refused
+
+    found, refused = await asyncio.to_thread(look)
+    material = await _material(gateway, found)
+
+    async def attempt(write: Write, outcomes: Outcomes) -> None:
+        for place, error in refused.items():
+            outcomes.refuse(place, error)
+        await reinstate_proposals(write, rules, _of(found, Proposal), outcomes)
+        turns = {place: (turn, material[place]) for place, turn in _of(found, Turn).items()}
+        await reinstate_turns(write, rules, turns, outcomes)
+        await reinstate_entities(write, rules, _of(found, NamedEntity), outcomes)
+        memories = [
+            Arriving(place, memory, material[place], found[place]) for place, memory in _of(found, Mentioning).items()
+        ]
+        await reinstate_memories(write, rules, memories, outcomes)
+        await reinstate_relations(write, rules, _of(found, Relation), outcomes)
+        await reinstate_history(write, rules, _of(found, HistoryEntry), outcomes)
+        fields = {place: (each, bool(found[place].stated)) for place, each in _of(found, ContextField).items()}
+        await reinstate_fields(write, rules, fields, outcomes)
+        await reinstate_tombstones(write, rules, _of(found, Tombstone), outcomes)
+
+    return attempt
+
+
+def _of(found: Mapping[int, Admitted], kind: type[T]) -> dict[int, T]:
+    """The records of a kind, by their lines' places."""
+    return {place: each.record for place, each in found.items() if isinstance(each.record, kind)}
+
+
+async def _material(gateway: Gateway, found: Mapping[int, Admitted]) -> dict[int, SearchMaterial]:
+    words: dict[int, MemoryText | str] = {}
+    for place, each in found.items():
+        match each.record:
+            case Turn(text=said):
+                words[place] = said
+            case Mentioning(memory=memory):
+                words[place] = memory.text
+            case _:
+                pass
+    return dict(zip(words, await gateway.material(*words.values()), strict=True))

@@ -1,0 +1,155 @@
+"""`memplane import`: an export, lines of JSON, or notes in Markdown, in batches that each count once."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from memplane.bootstrap import policies_of
+from memplane.client.errors import MemplaneClientError, TooLarge
+from memplane.contracts.transfer import MAX_LINES, ImportOutcome, RefusedLine
+from memplane.entrypoints.cli.ledger import Ledger
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, AnyUser, Data, Key, Url, settings_of
+from memplane.entrypoints.cli.output import ExitCode, Json, plain, show
+from memplane.entrypoints.cli.session import Session, operating, session
+from memplane.entrypoints.cli.sources import Entry, Source, source_of
+
+MAX_BATCH = 1_500_000
+"""Characters of a batch: escaped, they fit the largest body that a server takes."""
+
+
+def take_in(  # noqa: PLR0913 - one argument for each option
+    path: Annotated[Path, typer.Argument(exists=True, help="A file of JSON lines, a note, or a folder of notes.")],
+    *,
+    user: AnyUser = None,
+    restore: Annotated[
+        bool | None,
+        typer.Option("--restore/--add", help="As it was, by an administrator; or as new memories.",
+                     show_default="--restore for an export"),
+    ] = None,
+    category: Annotated[str | None, typer.Option(help="Of notes under no heading that names one.")] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin anew what was interrupted.")] = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Import an export, lines of the same form, or MEMORY.md and memory/*.md.
+
+    A run that was interrupted goes on where it stopped when it is run again. Lines that are refused are in
+    PATH.refused.jsonl, each with its number and why.
+    """
+    source = source_of(path)
+    whose = user or source.user
+    if whose is None:
+        raise typer.BadParameter("name the user with --user: only an export says whom it is of")
+    restoring = source.is_export if restore is None else restore
+    known = policies_of(settings_of(data=data).policies).current.categories if source.notes else {}
+    about = {"fingerprint": source.fingerprint, "user": whose, "mode": "restore" if restoring else "add",
+             "agent": agent, "category": category}  # fmt: skip
+    ledger = Ledger.begin(path, about, restart=restart)
+    connect = operating if restoring else session
+    with connect(url, key, agent, data) as opened, _bar(source) as done:
+        done(ledger.done)
+        entries = islice(source.entries(known, category), ledger.done, None)
+        try:
+            for batch in _batches(entries):
+                _send(_Target(opened, whose, restoring, ledger), batch)
+                done(ledger.done)
+        except MemplaneClientError as error:
+            if not ledger.done and error.status is not None and error.status < 500:
+                ledger.end()  # refused at once: there is nothing to go on with
+            raise
+    ledger.end()
+    _show(source, whose, ledger, as_json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    opened: Session
+    user: str
+    restoring: bool
+    ledger: Ledger
+
+
+def _batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    """Entries, as many as one request takes."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(entry.text or "")
+        if batch and (len(batch) == MAX_LINES or size + length > MAX_BATCH):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += length
+    if batch:
+        yield batch
+
+
+def _send(target: _Target, batch: Sequence[Entry]) -> None:
+    """Send a batch and note what became of it; one that the server finds too large goes in halves."""
+    lines = [entry.text for entry in batch if entry.text is not None]
+    try:
+        answer = ImportOutcome(outcomes=[], refused=[])
+        if lines:
+            answer = target.opened.client.import_lines(
+                target.user, lines, restore=target.restoring, agent=target.opened.agent, once=target.ledger.once()
+            )
+    except TooLarge as error:
+        if len(batch) > 1:
+            _send(target, batch[: len(batch) // 2])
+            _send(target, batch[len(batch) // 2 :])
+            return
+        answer = ImportOutcome(
+            outcomes=["refused"], refused=[RefusedLine(line=0, code=error.code, detail=error.detail)]
+        )
+    here = [entry for entry in batch if entry.text is None]
+    sent = [entry for entry in batch if entry.text is not None]
+    refused = [_refusal(sent[each.line], each.code, each.detail) for each in answer.refused]
+    refused += [_refusal(entry, "invalid_line", entry.reason or "") for entry in here]
+    refused.sort(key=lambda each: (str(each["file"]), each["line"]))
+    target.ledger.note(len(batch), [*answer.outcomes, *("refused" for _ in here)], refused)
+
+
+def _refusal(entry: Entry, code: str, detail: str) -> dict[str, object]:
+    return {"file": entry.file, "line": entry.line, "code": code, "detail": detail, "text": entry.text}
+
+
+class _Done:
+    """A bar of lines, on a terminal."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task("lines", total=total)
+
+    def __call__(self, lines: int) -> None:
+        self._progress.update(self._task, completed=lines)
+
+
+@contextmanager
+def _bar(source: Source) -> Iterator[_Done]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        yield _Done(progress, source.count)
+
+
+def _show(source: Source, user: str, ledger: Ledger, *, as_json: bool) -> None:
+    refused = ledger.outcomes["refused"]
+    document = {
+        "path": source.path, "user": user, "mode": ledger.about["mode"], "lines": ledger.done,
+        "outcomes": dict(ledger.outcomes), "refused_file": ledger.refusals if refused else None,
+    }  # fmt: skip
+    told = ", ".join(f"{number} {outcome}" for outcome, number in ledger.outcomes.most_common()) or "nothing"
+    more = [plain(f"Why lines were refused is in {ledger.refusals}")] if refused else []
+    show(document, plain(f"{source.path}: {ledger.done} lines for {user}: {told}"), *more, as_json=as_json)
+    if refused:
+        raise typer.Exit(ExitCode.FAILED)

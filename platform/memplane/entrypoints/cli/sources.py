@@ -1,0 +1,225 @@
+"""What can be imported: a file of JSON lines, or notes in Markdown, as lines that a server takes."""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from pydantic_core import from_json, to_json
+
+from memplane.contracts.transfer import FORMAT, MAX_LINE
+from memplane.domain.errors import SettingsError
+
+NOTES, MORE_NOTES = "MEMORY.md", "memory"
+_PIECE = 1 << 20
+_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
+_ITEM = re.compile(r"^(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_DATE = re.compile(r"(?<![\w-])(\d{4}-\d{2}-\d{2})(?![\w-])")
+_DATED = re.compile(r"^[\[(*_]*(\d{4}-\d{2}-\d{2})[\])*_]*\s*[:—–-]?\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line to send, or why it is not sent.
+
+    Attributes:
+        file: where it stands, by its name from the beginning of what is imported.
+        line: its number there, from 1.
+        text: the line; none where it is not sent.
+        reason: why it is refused here.
+    """
+
+    file: str
+    line: int
+    text: str | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something to import.
+
+    Attributes:
+        path: the file or folder.
+        notes: the Markdown files, if it is such.
+        fingerprint: SHA-256 (hex) of all of it.
+        count: lines of JSON, or of notes, about.
+        user: whom an export is of.
+    """
+
+    path: Path
+    notes: Sequence[Path]
+    fingerprint: str
+    count: int
+    user: str | None
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it begins as an export does."""
+        return self.user is not None
+
+    def entries(self, categories: Collection[str], fallback: str | None) -> Iterator[Entry]:
+        """Its lines, in an order that does not change.
+
+        Args:
+            categories: names of categories, for headings of notes.
+            fallback: the category of notes that no heading names one for.
+        """
+        if not self.notes:
+            yield from _lines(self.path)
+        for file in self.notes:
+            name = file.name if self.path.is_file() else file.relative_to(self.path).as_posix()
+            text = file.read_text(encoding="utf-8", errors="replace")
+            yield from _Notes(name, file.stem, categories, fallback).entries(text)
+
+
+def source_of(path: Path) -> Source:
+    """Look at a file or folder.
+
+    Raises:
+        SettingsError: it holds nothing that could be imported.
+        OSError: it cannot be read.
+    """
+    if not path.is_dir():
+        notes = [path] if path.suffix.lower() in {".md", ".markdown"} else []
+        return _seen(path, notes)
+    found = [path / NOTES, *sorted((path / MORE_NOTES).rglob("*.md"))]
+    notes = [each for each in found if each.is_file()] or sorted(path.rglob("*.md"))
+    if not notes:
+        raise SettingsError(f"{path} has no {NOTES}, no {MORE_NOTES}/*.md and no other notes")
+    return _seen(path, notes)
+
+
+def _seen(path: Path, notes: Sequence[Path]) -> Source:
+    digest, count = hashlib.sha256(), 0
+    for each in notes or [path]:
+        digest.update(each.name.encode() + b"\0")
+        with each.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                count += piece.count(b"\n")
+    return Source(path, notes, digest.hexdigest(), count, None if notes else _user_of(path))
+
+
+def _user_of(path: Path) -> str | None:
+    with path.open("rb") as file:
+        first = file.readline(_PIECE)
+    try:
+        header = from_json(first)
+    except ValueError:
+        return None
+    known = isinstance(header, dict) and header.get("format") == FORMAT
+    return str(header.get("user") or "") or None if known else None
+
+
+def _lines(path: Path) -> Iterator[Entry]:
+    limit = 4 * MAX_LINE  # bytes
+    with path.open("rb") as file:
+        number = 0
+        while raw := file.readline(limit):
+            number += 1
+            whole = raw.endswith(b"\n") or len(raw) < limit
+            while not whole:
+                more = file.readline(limit)
+                whole = not more or more.endswith(b"\n")
+                raw = b""
+            yield from _line(path.name, number, raw)
+
+
+def _line(name: str, number: int, raw: bytes) -> Iterator[Entry]:
+    try:
+        text = raw.decode().removeprefix("\ufeff").strip("\r\n")
+    except UnicodeDecodeError:
+        yield Entry(name, number, None, "the line is not UTF-8")
+        return
+    if not raw or len(text) > MAX_LINE:
+        yield Entry(name, number, None, f"the line is longer than {MAX_LINE} characters")
+    elif text.strip():
+        yield Entry(name, number, text)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """One Markdown file: its list items are memories, its headings their category and tags."""
+
+    name: str
+    stem: str
+    categories: Collection[str]
+    fallback: str | None
+    _path: list[tuple[int, str]] = field(default_factory=list)
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    def entries(self, text: str) -> Iterator[Entry]:
+        """Its items, each with the lines that continue it."""
+        item: tuple[int, list[str]] | None = None
+        fenced = front = False
+        for number, line in enumerate(text.splitlines(), 1):
+            if number == 1 and line.strip() == "---":
+                front = True
+                continue
+            if front or fenced or _FENCE.match(line):
+                front = front and line.strip() != "---"
+                fenced = fenced is not bool(_FENCE.match(line))
+                continue
+            heading, found = _HEADING.match(line), _ITEM.match(line)
+            goes_on = item is not None and line.startswith((" ", "\t")) and line.strip() and not found
+            if item is not None and goes_on:
+                item[1].append(line.strip())
+                continue
+            if item is not None:
+                yield self._entry(*item)
+                item = None
+            if heading:
+                level = len(heading[1])
+                self._path = [each for each in self._path if each[0] < level] + [(level, heading[2])]
+            elif found and found[2].strip():
+                item = number, [found[2].strip()]
+        if item is not None:
+            yield self._entry(*item)
+
+    def _entry(self, number: int, parts: Sequence[str]) -> Entry:
+        said = " ".join(parts)
+        dated = _DATED.match(said)
+        content = said[dated.end() :] if dated and _day(dated[1]) else said
+        titles = [title for _, title in self._path]
+        places = [_slug(_DATE.sub("", title)) for title in titles]
+        named = [place for place in places if place in self.categories]
+        category = named[-1] if named else self.fallback
+        if category is None:
+            return Entry(self.name, number, None, "no heading above names a category: give one with --category")
+        stem = [] if _day(self.stem) or self.stem.lower() == "memory" else [_slug(self.stem)]
+        tags = [each for each in dict.fromkeys([*stem, *places]) if each and each not in named]
+        memory = {"record": "memory", "category": category, "content": content, "tags": [tag[:255] for tag in tags]}
+        memory["external_id"] = self._name_of(titles, said)
+        if day := self._day(said):
+            memory["event_time"] = f"{day.isoformat()}T00:00:00Z"
+        return Entry(self.name, number, to_json(memory).decode())
+
+    def _name_of(self, titles: Sequence[str], said: str) -> str:
+        """The same item of the same note has the same name, however often it is imported."""
+        words = json.dumps([self.name, titles, said])
+        self._seen[words] = self._seen.get(words, 0) + 1
+        return f"note:{hashlib.sha256(f'{words}{self._seen[words]}'.encode()).hexdigest()[:40]}"
+
+    def _day(self, said: str) -> date | None:
+        """The day that an item names, or the heading nearest to it, or the file."""
+        for words in (said, *(title for _, title in reversed(self._path)), self.stem):
+            for match in _DATE.finditer(words):
+                if day := _day(match[1]):
+                    return day
+        return None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"\W+", "_", title.casefold()).strip("_")

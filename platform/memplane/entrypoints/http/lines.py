@@ -1,0 +1,80 @@
+"""Records of an export as lines."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic_core import to_json
+
+from memplane.application.exporting import Exported
+from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
+from memplane.application.records import ContextField, Proposal
+from memplane.contracts.transfer import END, FORMAT, HEADER, VERSION
+from memplane.domain.history import HistoryEntry
+from memplane.domain.memory import Turn
+
+_NAMES: Mapping[type[Record], str] = {
+    Turn: "turn",
+    NamedEntity: "entity",
+    Mentioning: "memory",
+    Relation: "relation",
+    HistoryEntry: "history",
+    Proposal: "proposal",
+    ContextField: "field",
+    Tombstone: "tombstone",
+}
+_LEFT_OUT = frozenset({"user_id", "text", "value_hash", "rev", "key"})
+"""The user is said once, and hashes and revisions are the server's own."""
+_KEPT: Mapping[type[Record], frozenset[str]] = {
+    Turn: frozenset({"text"}),
+    ContextField: frozenset({"value_hash"}),
+    Tombstone: frozenset({"value_hash"}),
+}
+
+
+def record_of(record: Record) -> str:
+    """What a line calls a record."""
+    return _NAMES[type(record)]
+
+
+def lines_of(page: Sequence[Record]) -> bytes:
+    """Records of one kind as lines."""
+    return b"".join(_line(_fields(record)) for record in page)
+
+
+def header_of(export: Exported) -> bytes:
+    """The first line."""
+    about = {"user": export.user_id, "exported_at": export.exported_at, "policy": export.policy}
+    return _line(
+        {"record": HEADER, "format": FORMAT, "version": VERSION, **about, "categories": list(export.categories)}
+    )
+
+
+def end_of(counts: Mapping[str, int]) -> bytes:
+    """The last line."""
+    return _line({"record": END, "counts": dict(counts)})
+
+
+def _line(fields: Mapping[str, object]) -> bytes:
+    return to_json(fields) + b"\n"
+
+
+def _fields(record: Record) -> dict[str, object]:
+    found: dict[str, object] = {"record": record_of(record)}
+    if isinstance(record, Mentioning):
+        found |= _told(record.memory) | _told(record.memory.text)
+        return found | ({"entities": record.entities} if record.entities else {})
+    return found | _told(record, _KEPT.get(type(record), frozenset()))
+
+
+def _told(record: object, kept: frozenset[str] = frozenset()) -> dict[str, object]:
+    """The fields of a record that say something; the others are as in a new one."""
+    return {name: value for name, value in _values(record) if (name not in _LEFT_OUT or name in kept) and _says(value)}
+
+
+def _values(record: object) -> Iterator[tuple[str, object]]:
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]  # records are dataclasses
+        yield field.name, getattr(record, field.name)
+
+
+def _says(value: object) -> bool:
+    return value is not None and value not in ((), {})

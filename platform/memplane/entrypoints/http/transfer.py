@@ -1,0 +1,91 @@
+"""All that is remembered of a user, out and in."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
+
+from memplane.application.exporting import Exported, Exports
+from memplane.application.importing import Batch, Imported, Mode
+from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
+from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.guard import Guarded
+from memplane.entrypoints.http.incoming import incoming
+from memplane.entrypoints.http.lines import end_of, header_of, lines_of, record_of
+from memplane.entrypoints.http.repeats import Repeatable
+from memplane.entrypoints.http.routes import described
+
+router = APIRouter(prefix="/v1/users", route_class=Guarded, tags=["export and import"])
+UserId = Annotated[str, Path(min_length=1, max_length=255)]
+
+
+class _Export(StreamingResponse):
+    """An export on its way: it has a place among the few that run at a time, and gives it back however it ends."""
+
+    def __init__(self, exports: Exports, export: Exported) -> None:
+        self._exports = exports
+        self._lines = _lines(exports, export)
+        super().__init__(self._lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; what goes wrong on the way leaves it without its last line."""
+        async with self._exports.place(), aclosing(self._lines):
+            await super().__call__(scope, receive, send)
+
+
+async def _lines(exports: Exports, export: Exported) -> AsyncGenerator[bytes, None]:
+    counts: Counter[str] = Counter()
+    yield header_of(export)
+    async with aclosing(exports.pages(export)) as pages:
+        async for page in pages:
+            counts[record_of(page[0])] += len(page)
+            yield await asyncio.to_thread(lines_of, page)  # where it holds nobody up
+    yield end_of(counts)
+
+
+@router.get(
+    "/{user_id:text}/export",
+    response_class=Response,
+    responses=described(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    summary="Export a user",
+)
+async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None) -> Response:
+    """All that is known of a user, in whatever state, as lines of JSON: a header, records, and an end that counts them.
+
+    One without its end was cut off. For fully trusted keys with `admin`; a key of an agent gets its categories, one of
+    no agent that may act for each gets all. A user that nobody knows has no records.
+    """
+    return _Export(app.exports, app.exports.begin(caller, user_id, agent))
+
+
+@router.post("/{user_id:text}/import", responses=described(413), summary="Import lines for a user")
+async def take_in(
+    user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable
+) -> ImportOutcome:
+    """Take lines of an export in, each for itself, and say what became of each; the user is that of the path.
+
+    Added, each memory goes the way of a new one: trust and source are the server's to say, it is merged with what says
+    the same, refused where a person rejected it, and waits for consent where it would change a sensitive field.
+    Restored, by a fully trusted key with `admin`, each record comes back with its id, state and times.
+    """
+    mode = Mode(request.mode)
+    restoring = mode is Mode.RESTORE
+    lines = await asyncio.to_thread(incoming, request.lines, datetime.now(UTC), restoring=restoring)
+    done = await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=again.once(_kept))
+    return _told(done)
+
+
+def _told(done: Imported) -> ImportOutcome:
+    refused = [RefusedLine(line=place, code=each.code, detail=each.detail) for place, each in done.refusals.items()]
+    return ImportOutcome(outcomes=list(done.outcomes), refused=refused)  # type: ignore[arg-type]  # a test compares them
+
+
+def _kept(done: Imported) -> tuple[int, BaseModel]:
+    return 200, _told(done)

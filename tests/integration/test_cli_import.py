@@ -1,0 +1,260 @@
+"""Import from the command line: exports, notes, what is refused, and what a kill leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from integration.commands import COMMAND, PATIENCE, Served, clean_environment, reachable_folder, serving
+from memplane.client import Memplane, MemplaneSync
+
+NOTES = """---
+title: notes
+---
+# Preferences
+
+Some words that are no item.
+
+- The user drinks tea.
+  Without sugar.
+* [x] 2025-07-01: The user prefers trains.
+
+## Music
+
+1. The user likes jazz.
+
+```
+- code is no item
+```
+
+# Event 2025-03-04
+
+- The user moved into a flat.
+- He bought a sofa.
+
+# Strange
+
+- The user has a secret.
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with reachable_folder() as folder, serving(folder, "--port", "0", "--storage", "sqlite") as server:
+        yield server
+
+
+@pytest.fixture
+def user() -> str:
+    return f"user-{uuid4().hex[:8]}"
+
+
+def memories(served: Served, user: str) -> dict[str, dict[str, object]]:
+    with MemplaneSync(served.url, served.keys["supervisor"]) as client:
+        return {each.content: each.model_dump(mode="json") for each in client.list(user_id=user)}
+
+
+def lines_of(number: int, **fields: object) -> str:
+    made = [
+        {"record": "memory", "category": "event", "content": f"Parcel {place} is at gate {place}.", "type": "episodic"}
+        | fields
+        for place in range(number)
+    ]
+    return "".join(json.dumps(each) + "\n" for each in made)
+
+
+def test_an_export_comes_back_under_another_name(served: Served, user: str, tmp_path: Path) -> None:
+    with MemplaneSync(served.url, served.keys["supervisor"]) as client:
+        client.remember("The user owns a piano.", user_id=user, category="event", importance=5)
+        gone = client.remember("The user owns a boat.", user_id=user, category="event").id
+        client.delete(gone)
+    file = tmp_path / "ana.jsonl"
+    assert served.run("export", user, "--out", str(file)).code == 0
+    other = f"{user}-copy"
+    told = served.run("import", str(file), "--user", other, "--json")
+    assert (told.code, told.err) == (0, "")
+    assert told.document["mode"] == "restore"
+    assert set(told.document["outcomes"]) == {"restored", "skipped"}
+    assert memories(served, other)["The user owns a piano."]["importance"] == 5
+    assert "The user owns a boat." not in memories(served, other)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ana.jsonl"]
+    assert served.run("import", str(file)).out.endswith(" skipped\n")  # to whom it is of; all is there
+    assert set(memories(served, user)) == {"The user owns a piano."}
+
+
+def test_notes_become_memories(served: Served, user: str, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "memory").mkdir(parents=True)
+    (folder / "MEMORY.md").write_text(NOTES)
+    (folder / "memory" / "2025-05-06.md").write_text("# Goals\n- The user learns Greek.\n")
+    (folder / "other.md").write_text("# Goals\n- The user is not read.\n")
+    told = served.run("import", str(folder), "--user", user, "--json")
+    assert told.code == 1
+    assert told.document["outcomes"] == {"created": 5, "refused": 2}
+    found = memories(served, user)
+    seen = {content: (each["category"], each["tags"], each["event_time"]) for content, each in found.items()}
+    assert seen == {
+        "The user drinks tea. Without sugar.": ("preferences", [], None),
+        "The user prefers trains.": ("preferences", [], "2025-07-01T00:00:00Z"),
+        "The user likes jazz.": ("preferences", ["music"], None),
+        "The user moved into a flat.": ("event", [], "2025-03-04T00:00:00Z"),
+        "The user learns Greek.": ("goals", [], "2025-05-06T00:00:00Z"),
+    }
+    refused = [json.loads(line) for line in Path(told.document["refused_file"]).read_text().splitlines()]
+    assert [(each["file"], each["line"], each["code"]) for each in refused] == [
+        ("MEMORY.md", 23, "writing_constraint"), ("MEMORY.md", 27, "invalid_line"),
+    ]  # fmt: skip
+    again = served.run("import", str(folder), "--user", user, "--json").document["outcomes"]
+    assert again == {"duplicate": 5, "refused": 2}
+    assert set(memories(served, user)) == set(found)
+    assert served.run("import", str(folder), "--user", user, "--category", "event").code == 1
+    assert memories(served, user)["The user has a secret."]["category"] == "event"
+
+
+def test_refused_lines_stand_in_a_file_with_their_numbers(served: Served, user: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    good = lines_of(2).splitlines()
+    file.write_bytes(
+        b"\n".join([
+            good[0].encode(), b"{broken", b"\xff\xfe", b"", b'{"record": "diary"}', b"x" * 5_000_000, good[1].encode(),
+            b'{"record": "memory", "category": "event", "content": "He owns it."}',
+        ])
+    )  # fmt: skip
+    told = served.run("import", str(file), "--user", user)
+    assert told.code == 1
+    assert f"{file}.refused.jsonl" in told.out
+    refused = [json.loads(line) for line in Path(f"{file}.refused.jsonl").read_text().splitlines()]
+    assert [(each["line"], each["code"]) for each in refused] == [
+        (2, "invalid_request"), (3, "invalid_line"), (5, "invalid_request"), (6, "invalid_line"),
+        (8, "writing_constraint"),
+    ]  # fmt: skip
+    assert all(each["detail"] for each in refused)
+    assert len(memories(served, user)) == 2
+
+
+def test_who_may_not_restore_is_told_and_nothing_is_written(served: Served, user: str, tmp_path: Path) -> None:
+    file = tmp_path / "ana.jsonl"
+    assert served.run("export", user, "--out", str(file)).code == 0
+    told = served.run("import", str(file), "--key", served.keys["supervisor"])
+    assert (told.code, "scope_forbidden" in told.err) == (1, True)
+    assert served.run("import", str(file), "--add", "--agent", "supervisor").code == 0
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(lines_of(1))
+    assert served.run("import", str(lines)).code == 2
+    assert served.run("import", str(tmp_path / "none.jsonl"), "--user", user).code == 2
+    (tmp_path / "empty").mkdir()
+    assert served.run("import", str(tmp_path / "empty"), "--user", user).code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["--add", "--restore"])
+def test_killed_at_any_moment_it_goes_on_and_nothing_is_lost_or_doubled(
+    served: Served, user: str, tmp_path: Path, mode: str
+) -> None:
+    file = tmp_path / "lines.jsonl"
+    turn = json.dumps({"record": "turn", "thread_id": "t", "role": "user", "text": "Hello {n}."})
+    number = 1_500
+    made = [
+        line for n, line in enumerate(lines_of(number).splitlines()) for line in (line, turn.replace("{n}", str(n)))
+    ]
+    made[7::500] = ["{broken"] * len(made[7::500])
+    file.write_text("\n".join(made))
+    command = [*COMMAND, "import", str(file), "--user", user, mode, "--url", served.url, "--data", str(served.data)]
+    progress = Path(f"{file}.import-progress.json")
+    kills, seen = 0, -1
+    while kills < 3:
+        process = subprocess.Popen(
+            command, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None and _done(progress) <= seen:
+            assert time.monotonic() < deadline
+            os.sched_yield()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if not progress.exists():
+            break
+        kills, seen = kills + 1, max(_done(progress), seen)
+    assert kills == 3, "it ended before it was killed"
+    told = served.run("import", str(file), "--user", user, mode, "--json")
+    assert told.code == 1
+    assert told.document["lines"] == len(made)
+    assert sum(told.document["outcomes"].values()) == len(made)
+    refused = [json.loads(line)["line"] for line in Path(f"{file}.refused.jsonl").read_text().splitlines()]
+    assert refused == list(range(8, len(made) + 1, 500))
+    written = {json.loads(line)["content"] for line in made if '"memory"' in line}
+    found = memories(served, user)
+    assert set(found) == written
+    assert {each["mention_count"] for each in found.values()} == {1}
+    exported = served.run("export", user).out.split("\n")
+    texts = [json.loads(line)["text"] for line in exported if line.startswith('{"record":"turn"')]
+    assert texts == [json.loads(line)["text"] for line in made if '"turn"' in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["--add", "--restore"])
+def test_a_server_that_is_killed_has_taken_whole_batches(user: str, tmp_path: Path, mode: str) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text(lines_of(2_500))
+    command = ["import", str(file), "--user", user, mode]
+    arguments = ("--port", "0", "--storage", "sqlite")
+    progress = Path(f"{file}.import-progress.json")
+    with reachable_folder() as folder:
+        with serving(folder, *arguments) as first:
+            environment = clean_environment({"MEMPLANE_URL": first.url, "MEMPLANE_DATA": str(first.data)})
+            process = subprocess.Popen(
+                [*COMMAND, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            while process.poll() is None and _done(progress) <= 0:
+                os.sched_yield()
+            first.process.kill()
+            assert process.wait(PATIENCE) == 4
+            assert 0 < _done(progress) < 2_500
+        with serving(folder, *arguments) as second:
+            told = second.run(*command, "--json")
+            assert (told.code, told.err) == (0, "")
+            assert told.document["lines"] == sum(told.document["outcomes"].values()) == 2_500
+            found = memories(second, user)
+            assert len(found) == 2_500
+            assert {each["mention_count"] for each in found.values()} == {1}
+            assert not progress.exists()
+
+
+def _done(progress: Path) -> int:
+    try:
+        return int(json.loads(progress.read_text())["done"])
+    except FileNotFoundError:
+        return -1
+
+
+def test_another_file_under_the_same_name_is_noticed(served: Served, user: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text(lines_of(3))
+    Path(f"{file}.import-progress.json").write_text(
+        json.dumps({"about": {"fingerprint": "0"}, "run": "r", "done": 2, "outcomes": {}, "refused_bytes": 0})
+    )
+    told = served.run("import", str(file), "--user", user)
+    assert (told.code, "--restart" in told.err) == (2, True)
+    assert memories(served, user) == {}
+    assert served.run("import", str(file), "--user", user, "--restart").code == 0
+    assert len(memories(served, user)) == 3
+
+
+def test_from_python(served: Served, user: str) -> None:
+    async def taken() -> list[str]:
+        async with Memplane(served.url, served.keys["supervisor"]) as client:
+            sent = [await client.import_lines(user, lines_of(2).splitlines(), once="batch-1") for _ in range(2)]
+            return [outcome for answer in sent for outcome in answer.outcomes]
+
+    import asyncio  # noqa: PLC0415 - for this test alone
+
+    assert asyncio.run(taken()) == ["created"] * 4
+    with MemplaneSync(served.url, served.keys["supervisor"]) as client:
+        answer = client.import_lines(user, ["{broken", *lines_of(1).splitlines()])
+    assert (answer.outcomes, answer.refused[0].line) == (["refused", "duplicate"], 0)
