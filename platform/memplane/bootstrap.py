@@ -14,10 +14,12 @@ from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoder_of
+from memplane.adapters.erasure_ledger import LedgerFile
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
 from memplane.application.asking import Asking
+from memplane.application.audit import VerifyHistory
 from memplane.application.browse import Browse
 from memplane.application.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints import Checkpoints
@@ -26,6 +28,8 @@ from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
+from memplane.application.erasing import EraseUsers
+from memplane.application.erasures import NoLedger
 from memplane.application.exporting import Exports
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
@@ -44,6 +48,7 @@ from memplane.application.records import Rate
 from memplane.application.recovery import Recovery
 from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
+from memplane.application.replaying import ReplayErasures
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
 from memplane.domain import capabilities, pii
@@ -66,6 +71,7 @@ DEFAULT_TENANT = "default"
 USERS_CLAIM = "memplane_users"
 SQLITE = "sqlite:///"
 SQLITE_FILE = "memplane.db"
+LEDGER = "erasures.jsonl"
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -102,6 +108,10 @@ class Application:
         self.recovery = Recovery(self.storage, self.policies, gateway, now)
         self.imports = Imports(gateway)
         self.exports = Exports(self.storage, self.policies, now)
+        ledger = NoLedger() if settings.erasure_ledger is None else LedgerFile(settings.erasure_ledger)
+        self.erase = EraseUsers(self.storage, self.policies, ledger, now)
+        self.replay = ReplayErasures(self.storage, self.erase, now)
+        self.audit = VerifyHistory(self.storage)
         self.jobs = Jobs(self.storage, self.policies, gateway, now)
         self._night = Periodic("the work of the night", NIGHT_SECONDS, self.jobs.due) if settings.jobs else None
         self.ingest = IngestTurns(gateway)
@@ -159,6 +169,13 @@ class Application:
             elif self.policies.last_error is not None and self.policies.last_error is not told:
                 logger.error("policy not reloaded, the old one stays in force: %s", self.policies.last_error)
             told = self.policies.last_error
+
+
+def ledger_of(settings: Settings) -> Path | None:
+    """The ledger of erasures: the operator's, or one in the data folder of a database that lies there too."""
+    if settings.erasure_ledger is not None:
+        return settings.erasure_ledger
+    return settings.data / LEDGER if settings.database_url is None else None
 
 
 def _verifier(settings: Settings) -> "OidcVerifier | None":

@@ -139,6 +139,11 @@ class Settings(OidcSettings):
         le=100,
         description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
     )
+    erasure_ledger: Path | None = Field(
+        default=None,
+        description="file outside the database in which erasures are noted, so that a restored backup can be made to "
+        "follow; none: `erasures.jsonl` in the data folder, where the database lies there too",
+    )
     jobs: bool = Field(default=True, description="whether this server does the work of the night, for all tenants")
     checkpoints_keep: int = Field(
         default=0, ge=0, le=1_000_000, description="checkpoints of each thread that are always kept; 0: none is pruned"

@@ -41,6 +41,12 @@ def delete(caller: Caller, memory: str, **params: object) -> None:
     assert response.status_code == 200, response.text
 
 
+def words(tenant: Tenant, said: str) -> list[str]:
+    """The events whose entries of the history hold some words."""
+    rows = tenant.rows("SELECT * FROM history WHERE tenant_id = %(tenant)s")
+    return [each["event"] for each in rows if said in str(each)]
+
+
 def archive(tenant: Tenant, memory: str) -> None:
     tenant.rows(
         "UPDATE memories SET state = 'archived', version = version + 1, updated_at = %(now)s WHERE id = %(id)s",
@@ -199,6 +205,35 @@ class TestPurge:
         assert caller.get(f"/v1/memories/{near}/related").json()["items"] == []
         body = {"user_id": USER, "category": "event", "content": "Ana Ruiz owns a piano."}
         refused(caller.post("/v1/memories", body), 409, "value_rejected")
+
+    def test_its_words_leave_the_history_and_that_it_was_stays(
+        self, tenant: Tenant, caller: Caller, admin: Caller
+    ) -> None:
+        old = write(caller, BERLIN)["id"]
+        new = write(caller, MUNICH)["id"]
+        say(caller, new, "correct", content="The user lives in Hamburg.")
+        delete(caller, new)
+        said = [BERLIN, MUNICH]
+        assert all(words(tenant, each) for each in said)
+        purge(admin, memory_id=new, early=True)
+        assert words(tenant, MUNICH) == []  # nor where it is told what took the older one's place
+        rows = tenant.rows("SELECT event, old_ref, new_ref, meta FROM history WHERE memory_id = %(id)s", id=UUID(new))
+        assert {each["event"] for each in rows} == {"ADD", "SUPERSEDE", "DELETE", "PURGE"}
+        assert {each["new_ref"] for each in rows} == {None}
+        assert events(caller, old) == ["SUPERSEDE", "ADD"]
+        assert words(tenant, BERLIN)  # the control
+
+    def test_what_was_proposed_of_it_goes_too(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        review = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        city = {"user_id": USER, "category": "profile", "content": "The user's city is Oslo."}
+        proposed = caller.post("/v1/memories", city).json()
+        assert proposed["outcome"] == "queued_for_consent"
+        memory = review.post(f"/v1/consents/{proposed['id']}/approve", {}).json()["memory_id"]
+        delete(caller, memory)
+        assert tenant.count("consent_proposals") == 1
+        purge(admin, memory_id=memory, early=True)
+        assert tenant.count("consent_proposals", "user_context") == 0
+        assert words(tenant, "Oslo") == []
 
     def test_in_bounded_pages(self, caller: Caller, admin: Caller) -> None:
         for word in ("piano", "boat", "horse"):

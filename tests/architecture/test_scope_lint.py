@@ -31,6 +31,7 @@ KEYED = {
     "sql/stores.py SqlJournal._count": "counts ids that a scoped read has returned, and returns nothing",
     "sql/upkeep.py SqlUpkeep.purge": "removes memories that are locked, found through the predicate or by a job",
     "sql/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
+    "sql/upkeep.py SqlUpkeep.derived": "what follows a source that the caller deletes, wherever it is; not shown",
     "sql/upkeep.py SqlUpkeep.due": "the work of the night, on all of a tenant; shown to nobody",
     "sql/upkeep.py SqlUpkeep._locked": "of what `due` or `weighed` has found, for the work of the night",
     "sql/upkeep.py SqlUpkeep._set": "changes memories that `_locked` has locked",
@@ -45,6 +46,11 @@ KEYED = {
     "postgres/session.py _flushing": "counts the rows that the same statement added",
     "postgres/session.py _adding": "adds rows that the gateway has authorised, and reads them from its parameter alone",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
+    "sql/erasures.py SqlErasures.memories": "all of a user who is being erased; shown to nobody",
+    "sql/erasures.py SqlErasures.turns": "the same of turns",
+    "sql/erasures.py SqlErasures.drawn": "what was derived from a user who is being erased; shown to nobody",
+    "sql/erasures.py SqlErasures.count": "counts what there is of a user, for a fully trusted administrator",
+    "sql/erasures.py SqlErasures.users": "names users to the replay of erasures; shown to nobody",
     "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 

@@ -23,7 +23,7 @@ from memplane.adapters.sqlite import provision as sqlite
 from memplane.domain.errors import Conflict, NotFound, NotSupported, SettingsError
 from support.cluster import Database
 
-TABLES = tables.metadata.sorted_tables
+TABLES = [table for table in tables.metadata.sorted_tables if table.name not in tables.DERIVED]
 Files = Callable[..., Side]
 FIXED = {"importance": 3, "confidence": 0.5, "tenant_id": "default"}
 ONLY_HERE = {"alembic_version", "search_epoch", "rate_limits", "unit_removals"}

@@ -32,7 +32,7 @@ OWNED = {
     "tombstones": "scope",
     "unit_removals": "user_id",
 }
-BELONGING = {"history", "memory_entities", "relations", "entity_aliases"}
+BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entity_aliases"}
 UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
 NAMED = {table.name: table for table in TABLES}
 by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -52,6 +52,7 @@ def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
         "from_id": identity(tenant, "memories", number),
         "to_id": identity(tenant, "memories", 1 - number),
         "entity_id": identity(tenant, "entities", number),
+        "position": str(number),
     }
     return insert(table, **(expressions | given))
 
@@ -271,12 +272,16 @@ def test_every_table_that_knows_users_is_bound_to_them() -> None:
     assert (set(OWNED), set(BELONGING)) == (owned, belonging)
     assert {table.name for table in TABLES} - owned - belonging == {
         "tenants", "api_keys", "key_history", "idempotency_keys", "job_runs", "metadata", "alembic_version",
-        "rate_limits",
+        "rate_limits", "erasures", "history_seals",
     } - set(UNTENANTED)  # fmt: skip
 
 
 def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) -> None:
-    """No view, and functions and triggers that run as their caller: whatever is read is read by the policies."""
+    """No view, and triggers that run as their caller: whatever is read is read by the policies.
+
+    Three functions of the history run as its owner, bound by the policies too; `tests/integration/test_history_rights`
+    shows how little each can do.
+    """
     ours = (
         """SELECT p.proname::text, p.prosecdef FROM pg_proc p WHERE pronamespace = 'public'::regnamespace
             AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')""",
@@ -284,8 +289,11 @@ def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) ->
         "SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')",
     )
     found, triggered, views = (sorted(catalogue(database, query)) for query in ours)
-    assert found == [("unit_changed", False), ("units_removed", False)]
-    assert triggered == [("unit_changed",), ("units_removed",)]
+    assert found == [
+        ("history_erased", True), ("history_purged", True), ("history_sealed", True), ("sources_noted", False),
+        ("unit_changed", False), ("units_removed", False),
+    ]  # fmt: skip
+    assert triggered == [("sources_noted",), ("unit_changed",), ("units_removed",)]
     assert views == []
 
 

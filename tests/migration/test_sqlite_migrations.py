@@ -24,6 +24,8 @@ SQLITE_ALONE = {
     ("trigger", "memories_added"),
     ("trigger", "memories_changed"),
     ("trigger", "memories_removed"),
+    ("trigger", "memory_sources_changed"),
+    ("trigger", "memory_sources_noted"),
     ("trigger", "turns_added"),
     ("trigger", "turns_removed"),
 }

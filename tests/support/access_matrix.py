@@ -201,6 +201,11 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/users/{user_id:text}/import", _WRITE, Categories.LINES, Tenants.LINES,
         body=lambda category: {"lines": [_line(category)]},
     ),
+    Access(
+        "POST", "/v1/users/{user_id:text}/erase", _ADMIN, Categories.NONE, Tenants.OPERATED,
+        body=lambda _: {"confirm": USER},
+    ),
+    Access("GET", "/v1/admin/audit", _ADMIN, Categories.NONE, Tenants.NONE),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/openapi.json", None, Categories.NONE, Tenants.NONE),

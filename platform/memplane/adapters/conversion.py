@@ -19,6 +19,7 @@ from memplane.domain.errors import Conflict, NotFound, NotSupported, StorageErro
 MARK = "conversion"
 """The row of the metadata table by which a target knows its conversion; it is no part of the data."""
 BATCH = 500
+COPIED = tuple(table for table in tables.metadata.sorted_tables if table.name not in tables.DERIVED)
 
 Row = dict[str, Any]
 Told = Callable[[str, int, int], None]
@@ -135,7 +136,7 @@ class Conversion:
             if state is None:
                 self._begin(source, identity)
             if state != "complete":
-                for table in tables.metadata.sorted_tables:
+                for table in COPIED:
                     copied[table.name] = self._copy(source, table, told)
             compared = tuple(self._compare(source, copied))
         result = Converted(self._source.name, self._target.name, state is not None, compared)
@@ -164,7 +165,7 @@ class Conversion:
             ).scalar_one_or_none()
             if mark is not None and mark["source"] == identity:
                 return str(mark["state"])
-            held = {table.name: _count(target, self._target, table) for table in tables.metadata.sorted_tables}
+            held = {table.name: _count(target, self._target, table) for table in COPIED}
         if mark is None and not any(held.values()):
             return None
         what = ", ".join(f"{rows} {name}" for name, rows in held.items() if rows)
@@ -216,7 +217,7 @@ class Conversion:
 
     def _compare(self, source: sa.Connection, copied: dict[str, int]) -> Iterator[Compared]:
         with self._target.transaction(snapshot=True) as target:
-            for table in tables.metadata.sorted_tables:
+            for table in COPIED:
                 source_rows, source_hash = _content(source, self._source, table)
                 target_rows, target_hash = _content(target, self._target, table)
                 yield Compared(

@@ -2,9 +2,11 @@
 
 import logging
 from collections import Counter
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from memplane.application.graves import gone_since
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
@@ -59,6 +61,12 @@ class AccessLog:
                 self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]
 
     async def _written(self, uow: UnitOfWork, accesses: list[Access]) -> None:
+        first: dict[str, datetime] = {}
+        for event in (access.event for access in accesses):
+            if event.user_id is not None:
+                first[event.user_id] = min(event.ts, first.get(event.user_id, event.ts))
+        gone = await gone_since(uow.erasures, first)
+        accesses = [access for access in accesses if access.event.user_id not in gone]
         counts: Counter[UUID] = Counter(unit for access in accesses for unit in access.ids)
         await uow.journal.count_accesses(counts, self._clock())
         await uow.journal.events([access.event for access in accesses])

@@ -1,7 +1,7 @@
 """What stands beside a memory: its neighbours, what it overrules, and values that a person rejected."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -126,13 +126,25 @@ async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | Non
     """
     if buried is None:
         buried = await write.uow.tombstones.held(memory.user_id, memory.category)
+    graves = await write.graves(memory.user_id)
+    if not buried and not graves:
+        return False
+    said = await asyncio.to_thread(said_keys, memory.text, memory.attributes)
+    if not buried.isdisjoint(said) or await is_erased(write, memory.user_id, memory.category, said):
+        return True
     if not buried:
         return False
-    if not buried.isdisjoint(await asyncio.to_thread(said_keys, memory.text, memory.attributes)):
-        return True
     gone = await write.uow.memories.rejected(memory.user_id, memory.category, _MAX_REJECTED)
     bands = write.policy.merging.bands_for(write.model)
     return bool(gone) and await asyncio.to_thread(says_again, memory.text, gone, bands)
+
+
+async def is_erased(write: Write, user_id: str, where: str, values: Collection[str]) -> bool:
+    """Whether one of some values, by their keys, was erased with its user."""
+    for grave in await write.graves(user_id):
+        if await write.uow.erasures.buried(grave.subject, where, grave.hashes(values)):
+            return True
+    return False
 
 
 async def refuse_rejected(write: Write, memory: Memory) -> None:

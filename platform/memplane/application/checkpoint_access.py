@@ -1,6 +1,10 @@
 """Who may have to do with checkpoints."""
 
-from memplane.domain.errors import CategoryForbidden, VisibilityForbidden
+from datetime import datetime
+
+from memplane.application.transaction import CheckpointStore
+from memplane.domain.erasure import made_at
+from memplane.domain.errors import CategoryForbidden, UserErased, VisibilityForbidden
 from memplane.domain.memory import Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import ALL, KeyScope, Principal
@@ -26,3 +30,21 @@ def let_in(principal: Principal, policy: Policy) -> None:
             f"a checkpoint holds conversations; no agent of this key may read '{policy.turns_category}'",
             categories=[policy.turns_category],
         )
+
+
+async def refuse_erased(store: CheckpointStore, user_id: str, asked: datetime, *based_on: str | None) -> None:
+    """Stop here when the state that is to be stored is of somebody who was erased since.
+
+    Args:
+        store: of the transaction.
+        user_id: the user.
+        asked: when the request came.
+        based_on: checkpoints that it goes on from: a run that began before an erasure still holds the conversation.
+
+    Raises:
+        UserErased: the user is being erased, or was since.
+    """
+    for finished in await store.erased(user_id):
+        began = [moment for each in based_on if (moment := made_at(each)) is not None]
+        if finished is None or min((asked, *began)) <= finished:
+            raise UserErased("user_id: this user is being erased, or was since this run began; nothing was stored")

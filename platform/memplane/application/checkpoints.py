@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from memplane.application.checkpoint_access import let_in
+from memplane.application.checkpoint_access import let_in, refuse_erased
 from memplane.application.checkpoint_records import (
     Arrival,
     NewCheckpoint,
@@ -119,6 +119,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(checkpoints: CheckpointStore) -> None:
+            await refuse_erased(checkpoints, place.thread.user_id, now, new.parent)
             before, there, revision = await checkpoints.arrive(place, new.id, now)
             placement = lineage.place(Arriving(new.id, new.parent, new.empty), there, fork=fork)
             after = before
@@ -146,6 +147,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> bool:
+            await refuse_erased(uow.checkpoints, thread.user_id, now, *(each.new.id for each in arrivals))
             state = await uow.checkpoints.open(thread, now)
             if await uow.checkpoints.nodes(thread):
                 return False
@@ -170,9 +172,14 @@ class Checkpoints:
         """
         _fit_writes(place, checkpoint_id, writes)
         principal.require(KeyScope.CHECKPOINT)
+        now = self._clock()
+
+        async def work(checkpoints: CheckpointStore) -> None:
+            await refuse_erased(checkpoints, place.thread.user_id, now, checkpoint_id)
+            await checkpoints.add_writes(place, checkpoint_id, writes)
+
         if writes:
-            reach = principal.reach
-            await self._storage.write_checkpoints(reach, lambda it: it.add_writes(place, checkpoint_id, writes))
+            await self._storage.write_checkpoints(principal.reach, work)
 
     async def find(
         self, principal: Principal, wanted: Wanted, matches: Callable[[Mapping[str, object]], bool] | None = None
@@ -226,6 +233,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> None:
+            await refuse_erased(uow.checkpoints, target.user_id, now)
             for thread in sorted((source, target), key=lambda each: (each.user_id, each.thread_id)):
                 await uow.checkpoints.lock(thread)
             if await uow.checkpoints.nodes(target):
@@ -304,6 +312,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> Supervised:
+            await refuse_erased(uow.checkpoints, thread.user_id, now)
             before = await uow.checkpoints.open(thread, now)
             _refuse_other_version(before, version)
             after = replace(before, data={**before.data, **sections}, version=before.version + 1, updated_at=now)

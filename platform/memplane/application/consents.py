@@ -6,7 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from memplane.application.deciding import MISSING, Decided, Ruling, decide
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.proposing import draft_of
 from memplane.application.records import ContextField, Proposal, ProposalQuery, SearchMaterial

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Entity, EntityQuery
 from memplane.application.targets import require_full

@@ -6,7 +6,9 @@ from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import Placed, deleted, neighbours, overrule, supersede
-from memplane.application.gateway import Gateway, Once, Write
+from memplane.application.deriving import follow
+from memplane.application.gateway import Gateway, Write
+from memplane.application.once import Once
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
 from memplane.application.proposing import held_back, seen_in
 from memplane.application.records import Edge, SearchMaterial
@@ -180,7 +182,10 @@ class Feedback:
             ]
             for copy in copies:
                 await _rejected(write, copy, why)
-            return Outcome("rejected", gone, overruled=tuple(copy.id for copy in copies))
+            ended = [gone.id, *(copy.id for copy in copies)]
+            await write.settle(gone.user_id, gone.thread_id)
+            await follow(write, ended)
+            return Outcome("rejected", gone, overruled=tuple(ended[1:]))
 
         return await self._run_with_material(principal, verb, change, LASTING)
 

@@ -4,21 +4,24 @@ Every mutation, whichever way it came, passes here, in one transaction with its 
 events.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.graves import graves_of
 from memplane.application.offload import offload
+from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Embedder, Policies, Storage
 from memplane.application.queues import UserQueues
-from memplane.application.records import Answered, ChangedMemory, OperationalEvent, SearchMaterial, Told
+from memplane.application.records import ChangedMemory, OperationalEvent, SearchMaterial, Told
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, IdempotencyMismatch, LimitExceeded, MemplaneError
+from memplane.domain.erasure import Grave
+from memplane.domain.errors import LimitExceeded
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, TrustState, new_id
 from memplane.domain.policy import Policy
@@ -34,29 +37,6 @@ MAX_RECENT = 8
 MAX_ID_CHARS = 255
 MAX_ID_BYTES = 800
 """Three such names and a tenant fit one key of a B-tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Once(Generic[T]):
-    """A request that must have its effect once, however often it is sent.
-
-    Attributes:
-        key: the caller's idempotency key.
-        request: SHA-256 (hex) of the request.
-        answer: what to keep of the outcome, for the same request sent again.
-    """
-
-    key: str
-    request: str
-    answer: Callable[[T], Mapping[str, object]]
-
-
-class AlreadyDone(Exception):
-    """The request was carried out before; this is what it was answered."""
-
-    def __init__(self, answer: Mapping[str, object]) -> None:
-        super().__init__("the request was carried out before")
-        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +62,27 @@ class Write:
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Noted] = field(default_factory=list)
+    _graves: dict[str, Sequence[Grave]] = field(default_factory=dict)
+    _users: set[str] = field(default_factory=set)
+
+    @property
+    def user(self) -> str | None:
+        """Whom it is about; '' for nobody, ``None`` for several."""
+        return (*self._users, "")[0] if len(self._users) < 2 else None
+
+    def about(self, users: Iterable[str]) -> None:
+        """Note whom it is about."""
+        self._users.update(users)
+
+    async def graves(self, user_id: str) -> Sequence[Grave]:
+        """Where values of a user are buried who was erased once.
+
+        Raises:
+            UserErased: the user is being erased, or was since the request came.
+        """
+        if user_id not in self._graves:
+            self._graves[user_id] = await graves_of(self.uow.erasures, user_id, self.now)
+        return self._graves[user_id]
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
@@ -115,6 +116,7 @@ class Write:
             old_ref=before.text.content if before else None,
             new_ref=memory.text.content,
             meta={**(meta or {}), **_categories(memory, before), **_key_of(self.principal)},
+            of_user=memory.user_id,
         )
         self._history.append(entry)
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
@@ -140,6 +142,7 @@ class Write:
                 policy_hash=self.policy.digest,
                 ts=self.now,
                 meta={**meta, **_key_of(self.principal)},
+                of_user=user_id,
             )
         )
         self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
@@ -155,6 +158,7 @@ class Write:
                 policy_hash=self.policy.digest,
                 ts=self.now,
                 meta={**_categories(memory, None), **_key_of(self.principal)},
+                of_user=memory.user_id,
             )
         )
         self._events.append(self.event("purge", memory))
@@ -167,6 +171,8 @@ class Write:
         """
         journal, threads = self.uow.journal, self.uow.threads
         await journal.record(self._history)
+        if purged := [each.id for each in self._history if each.event is HistoryEvent.PURGE]:
+            await journal.forget(purged)
         await journal.events(self._events)
         told = list(self._told)
         for noted in (self._history, self._events, self._told):
@@ -182,6 +188,7 @@ class Write:
 
     def event(self, op: str, memory: Memory) -> OperationalEvent:
         """An operational event about a memory."""
+        self._users.add(memory.user_id)
         return OperationalEvent(
             node="worker" if self.principal.is_job else "hotpath",
             op=op,
@@ -275,11 +282,19 @@ class Gateway:
         """
         await self._guard.check(principal.tenant)
 
+        about: list[Write] = []
+
         async def attempt(uow: UnitOfWork) -> T:
-            return await work(Write(principal, policy, now, uow, self._embedder.model))
+            write = Write(principal, policy, now, uow, self._embedder.model)
+            about[:] = [write]
+            write.about(users)
+            for user in users:
+                await write.graves(user)
+            return await work(write)
 
         async with self._queues.of(principal.tenant, users):
-            return await run_once(self._storage, principal, attempt, now, users=users, once=once)
+            told = None if once is None else replace(once, about=lambda: about[0].user)
+            return await run_once(self._storage, principal, attempt, now, users=users, once=told)
 
     async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.
@@ -288,55 +303,7 @@ class Gateway:
             AlreadyDone: it was carried out before.
             IdempotencyMismatch: its key was used for another one.
         """
-        await _replayed(self._storage, principal, once)
-
-
-async def run_once(
-    storage: Storage,
-    principal: Principal,
-    work: Callable[[UnitOfWork], Awaitable[T]],
-    now: datetime,
-    *,
-    users: Collection[str] = (),
-    once: Once[T] | None = None,
-) -> T:
-    """Run the work in one transaction; the same request sent again has no second effect.
-
-    Raises:
-        AlreadyDone: the request was carried out before.
-        IdempotencyMismatch: its key was used for another one.
-    """
-
-    async def attempt(uow: UnitOfWork) -> T:
-        done = await work(uow)
-        # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
-        if once is not None and not await uow.answers.keep(principal.namespace, once.key, _answered(once, done), now):
-            raise Conflict("Idempotency-Key: is in use at this moment; try again")
-        return done
-
-    try:
-        return await storage.write(principal.reach, attempt, users)
-    except MemplaneError:
-        await _replayed(storage, principal, once)  # what was done before may be why it cannot be done now
-        raise
-
-
-async def _replayed(storage: Storage, principal: Principal, once: Once[T] | None) -> None:
-    if once is not None:
-        said = await storage.write(principal.reach, lambda uow: uow.answers.answered(principal.namespace, once.key))
-        _check(said, once)
-
-
-def _answered(once: Once[T], done: T) -> Answered:
-    return Answered(once.request, once.answer(done))
-
-
-def _check(answered: Answered | None, once: Once[T]) -> None:
-    if answered is None:
-        return
-    if answered.request_hash != once.request:
-        raise IdempotencyMismatch("Idempotency-Key: was used for another request; choose a new one", key=once.key)
-    raise AlreadyDone(answered.answer)
+        await replayed(self._storage, principal, once)
 
 
 def clean_id(value: str | None, field: str) -> str | None:

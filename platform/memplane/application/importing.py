@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memplane.application.adding import adding
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.incoming import Incoming, Outcomes, Taking
+from memplane.application.once import Once
 from memplane.application.reinstating import reinstating
 from memplane.application.targets import require_full
 from memplane.domain.errors import LimitExceeded

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from memplane.application.beside import Placed
+from memplane.application.beside import Placed, is_erased
 from memplane.application.drawing import Drawn, Statement, draw, statements_of
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.once import Once
 from memplane.application.records import ChangeEntry, OperationalEvent, SearchMaterial
 from memplane.application.turns import NewTurn
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import LimitExceeded
+from memplane.domain.erasure import TURNS, turn_key
+from memplane.domain.errors import LimitExceeded, ValueRejected
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -115,6 +117,7 @@ async def append(
     )
     if not fresh:
         return [StoredTurn(known[turn.external_id or ""], created=False) for turn, _ in new]
+    await _refuse_erased(write, user_id, thread_id, [turn for turn, _ in new if turn.external_id not in known])
     last = await threads.advance(user_id, thread_id, write.now, revs=fresh, turns=fresh)
     seq, rev = last.seq - fresh, last.rev - fresh
     answer: list[StoredTurn] = []
@@ -133,6 +136,20 @@ async def append(
     await threads.log([_change(turn, write) for turn, _ in rows])
     await write.uow.journal.events([_event(turn, write) for turn, _ in rows])
     return answer
+
+
+async def _refuse_erased(write: Write, user_id: str, thread_id: str, turns: Sequence[NewTurn]) -> None:
+    """Stop here when a turn of the thread was erased with its user.
+
+    Raises:
+        ValueRejected: one was.
+    """
+    if not await write.graves(user_id):
+        return
+    if await is_erased(write, user_id, TURNS, {turn_key(thread_id, turn.text) for turn in turns}):
+        raise ValueRejected(
+            "text: a turn of this thread was erased with its user; it is not stored again", field="text"
+        )
 
 
 def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> NewTurn:

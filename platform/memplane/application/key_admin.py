@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.gateway import Once, run_once
 from memplane.application.key_history import Doer, KeyEntry
 from memplane.application.keys import (
     AGENT_SCOPES,
@@ -18,6 +17,7 @@ from memplane.application.keys import (
     clean_users,
     usable,
 )
+from memplane.application.once import Once, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork

@@ -248,6 +248,10 @@ class Storage(Protocol):
         """The names of every tenant, for the work of the night."""
         ...
 
+    async def scrub(self, tenant: str) -> None:
+        """Let go of what this process and the database's own files still hold of rows that a tenant has erased."""
+        ...
+
     async def ready(self) -> None:
         """Return when the database answers.
 

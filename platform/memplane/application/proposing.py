@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memplane.application.beside import beside, is_rejected, rejected
+from memplane.application.beside import beside, is_erased, is_rejected, rejected
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
 from memplane.application.records import ContextField, Proposal
@@ -83,7 +83,10 @@ async def held_back(
         )
     ((change, known),) = news
     key = value_key(change.value)
-    if key in await write.uow.tombstones.held(memory.user_id, grave(change.field)) or await is_rejected(write, memory):
+    where = grave(change.field)
+    if key in await write.uow.tombstones.held(memory.user_id, where) or await is_rejected(write, memory):
+        raise rejected()
+    if await is_erased(write, memory.user_id, where, [key]):
         raise rejected()
     proposal = Proposal(
         id=new_id(),

@@ -6,7 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import Placed
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.once import Once
 from memplane.application.placing import Outcome
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import SearchMaterial

@@ -145,7 +145,7 @@ async def reinstate_history(
             if repeats:
                 outcomes.refuse(place, ValueRejected("it tells of a value that a person rejected or erased"))
                 continue
-        wanted[place] = each
+        wanted[place] = replace(each, of_user=rules.user_id)  # whose words go when the user is erased
     added = await write.uow.portable.add_history(list({each.id: each for each in wanted.values()}.values()))
     for place, each in wanted.items():
         outcomes.note(place, RESTORED if each.id in added else UNCHANGED)

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from memplane.application.admitting import Admitted, Rules, admitted
 from memplane.application.gateway import Gateway, Write
+from memplane.application.graves import erased_until
 from memplane.application.incoming import Attempt, Incoming, Outcomes, Taking
-from memplane.application.portable import Mentioning, NamedEntity, Relation, Tombstone
+from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.records import ContextField, Proposal, SearchMaterial
 from memplane.application.reinstated_memories import Arriving, reinstate_memories
 from memplane.application.reinstated_records import (
@@ -21,7 +23,7 @@ from memplane.application.reinstated_records import (
 )
 from memplane.application.remember import NewMemory
 from memplane.application.turns import NewTurn
-from memplane.domain.errors import MemplaneError
+from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import MemoryText, Turn
 
@@ -49,9 +51,11 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
         return found, refused
 
     found, refused = await asyncio.to_thread(look)
-    material = await _material(gateway, found)
+    seen = found
+    material = await _material(gateway, seen)
 
     async def attempt(write: Write, outcomes: Outcomes) -> None:
+        found = await _of_the_living(write, rules, seen, outcomes)
         for place, error in refused.items():
             outcomes.refuse(place, error)
         await reinstate_proposals(write, rules, _of(found, Proposal), outcomes)
@@ -69,6 +73,32 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
         await reinstate_tombstones(write, rules, _of(found, Tombstone), outcomes)
 
     return attempt
+
+
+async def _of_the_living(
+    write: Write, rules: Rules, found: Mapping[int, Admitted], outcomes: Outcomes
+) -> Mapping[int, Admitted]:
+    """The records without those that are older than the user's erasure, if there was one."""
+    until = await erased_until(write.uow.erasures, rules.user_id)
+    if until is None:
+        return found
+    gone = {place for place, each in found.items() if (made := _made(each.record)) is not None and made <= until}
+    for place in gone:
+        outcomes.refuse(place, ValueRejected("it is older than the erasure of its user; it is not stored again"))
+    return {place: each for place, each in found.items() if place not in gone}
+
+
+def _made(record: Record) -> datetime | None:
+    """When what a record tells came to be known; a hash of what was rejected tells nothing."""
+    match record:
+        case Mentioning(memory=memory):
+            return memory.recorded_at
+        case Turn(recorded_at=moment) | HistoryEntry(ts=moment) | ContextField(decided_at=moment):
+            return moment
+        case NamedEntity(created_at=moment) | Relation(created_at=moment) | Proposal(created_at=moment):
+            return moment
+        case _:
+            return None
 
 
 def _of(found: Mapping[int, Admitted], kind: type[T]) -> dict[int, T]:

@@ -8,7 +8,9 @@ from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
-from memplane.application.gateway import Gateway, Once, Write, clean_id
+from memplane.application.deriving import follow
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.once import Once
 from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.restoring import bury
@@ -239,7 +241,9 @@ class Remember:
                 await bury(write, before, "deleted")
             meta = {"tombstone": True} if tombstone else {}
             write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before, meta)
-            return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
+            rev = await write.settle(gone.user_id, gone.thread_id)
+            await follow(write, [gone.id])
+            return Outcome("deleted", gone, rev)
 
         return await self._gateway.run(principal, policy, now, work)
 

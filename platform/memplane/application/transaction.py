@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
+from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.key_history import KeyEntry
 from memplane.application.portable import PortableStore
@@ -178,8 +180,15 @@ class Answers(Protocol):
         """The answer of the request that took an idempotency key, or none."""
         ...
 
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime) -> bool:
+    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime, user_id: str | None = None) -> bool:
         """Store what a request was and what it is answered; False when another request took the key.
+
+        Args:
+            key_id: whose request it was.
+            name: its idempotency key.
+            answered: what to keep.
+            now: when.
+            user_id: of whom the answer tells; '' for nobody, ``None`` where it may be of several.
 
         Another transaction with the same key waits here until this one ends.
         """
@@ -228,6 +237,10 @@ class Consents(Protocol):
 
 class CheckpointStore(Protocol):
     """Checkpoints and the states of supervisors within a transaction."""
+
+    async def erased(self, user_id: str) -> list[datetime | None]:
+        """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
+        ...
 
     async def open(self, thread: Thread, now: datetime) -> Supervised:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
@@ -291,6 +304,10 @@ class Journal(Protocol):
         """Append to the operational events."""
         ...
 
+    async def forget(self, purges: Sequence[UUID]) -> None:
+        """Take the words of memories that are gone out of the history, by the entries that tell of their purge."""
+        ...
+
     async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
         """Add to the access counts of memories."""
         ...
@@ -347,6 +364,8 @@ class UnitOfWork(Protocol):
     jobs: JobRuns
     checkpoints: CheckpointStore
     portable: PortableStore
+    erasures: Erasures
+    chain: Chain
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -55,6 +55,7 @@ from memplane.contracts.consents import (
 )
 from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
+from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
     CorrectionRequest,
@@ -322,6 +323,12 @@ class Memplane:
         headers = {"Idempotency-Key": once} if once else {}
         call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
         return await self._connection.ask(call, ImportOutcome)
+
+    async def erase(self, user_id: str, *, confirm: str | None = None, dry_run: bool = False) -> ErasureReceipt:
+        """Erase a user, whose name is to be said again (``confirm``); ask again until it is ``finished``."""
+        asked = given(confirm=confirm, dry_run=dry_run or None)
+        call = write(f"/v1/users/{segment(user_id)}/erase", body_of(EraseRequest, asked))
+        return await self._connection.ask(call, ErasureReceipt)
 
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None

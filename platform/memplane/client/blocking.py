@@ -104,6 +104,7 @@ class MemplaneSync:
     recover = _waits(Memplane.recover)
     purge = _waits(Memplane.purge)
     import_lines = _waits(Memplane.import_lines)
+    erase = _waits(Memplane.erase)
     delta = _waits(Memplane.delta)
     checkpoint = _waits(Memplane.checkpoint)
     save_checkpoint = _waits(Memplane.save_checkpoint)

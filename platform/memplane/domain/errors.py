@@ -165,6 +165,12 @@ class ValueRejected(Conflict):
     code = "value_rejected"
 
 
+class UserErased(Conflict):
+    """The user is being erased, or was since the request came: nothing of it is stored."""
+
+    code = "user_erased"
+
+
 class ProposalExpired(Conflict):
     """Nobody decided on the proposal in time: it applies nothing any more."""
 

@@ -30,13 +30,18 @@ class HistoryEvent(StrEnum):
     PIN = "PIN"
     MENTION = "MENTION"
     PURGE = "PURGE"
+    ERASE = "ERASE"
     ARCHIVE = "ARCHIVE"
     PROMOTE = "PROMOTE"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry: who did what to which memory, under which policy, and the text before and after."""
+    """One entry: who did what to which memory, under which policy, and the text before and after.
+
+    Attributes:
+        of_user: whose words it holds.
+    """
 
     id: UUID
     memory_id: UUID
@@ -47,6 +52,7 @@ class HistoryEntry:
     old_ref: str | None = None
     new_ref: str | None = None
     meta: Mapping[str, object] = field(default_factory=dict)
+    of_user: str | None = None
 
 
 _LEAVING = frozenset(

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine.interfaces import Compiled
 
+from memplane.adapters.postgres.erasures import PostgresChain, PostgresErasures, PostgresJournal
 from memplane.adapters.postgres.packed import UNIT_BYTES, unpack
 from memplane.adapters.postgres.search import scan_statements, sources_of
 from memplane.adapters.postgres.session import PostgresSession
@@ -39,6 +40,9 @@ class PostgresUnitOfWork(SqlUnitOfWork):
 
     def __init__(self, session: PostgresSession, syntax: Syntax, ways: Ways) -> None:
         super().__init__(session, syntax, ways)
+        self.journal = PostgresJournal(session)
+        self.erasures = PostgresErasures(session)
+        self.chain = PostgresChain(session)
         self._together = session
 
     async def look(self, look: Look) -> Seen:

@@ -7,8 +7,8 @@ or above it: some of that it has already, and putting it in place again does no 
 another (``xmin`` and ``xmax`` only grow, and between equal ones transactions only end), so it is known which of two is
 the older: a question that reads by an older one than what is remembered leaves it alone and scans.
 
-Rows that were removed are told by ``unit_removals``; what expires ends what is remembered. Scopes with further filters
-than a user are scanned for each question.
+Rows that were removed are told by ``unit_removals``, those of whoever was erased under the name ''; what expires ends
+what is remembered. Scopes with further filters than a user are scanned for each question.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon,
            AND u.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS memories,
        (SELECT max(u.changed_in) FROM turns u WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s
            AND u.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint) AS turns,
-       (SELECT r.removed_in FROM unit_removals r
-         WHERE r.tenant_id = %(tenant)s AND r.user_id = %(user_id)s) AS removed{named}"""
+       (SELECT max(r.removed_in) FROM unit_removals r
+         WHERE r.tenant_id = %(tenant)s AND r.user_id IN (%(user_id)s, '')) AS removed{named}"""
 
 # Served by the same indexes. Names what may have left the scope: it is taken out, and put back if it is still in scope.
 CHANGED = """
@@ -232,6 +232,10 @@ class ScopeMemory:
         while self._kept and taken > self._budget:
             _, oldest = self._kept.popitem(last=False)
             taken -= oldest.material.bytes
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._kept.clear()
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a scope."""

@@ -228,6 +228,12 @@ class PostgresStorage:
             cursor = await connection.execute("SELECT tenant_id FROM tenants ORDER BY tenant_id")
             return [row["tenant_id"] for row in await cursor.fetchall()]
 
+    async def scrub(self, tenant: str) -> None:
+        """Forget what is remembered of scopes; the rows themselves go with the next vacuum, which is their owner's."""
+        del tenant
+        if self._scopes is not None:
+            self._scopes.clear()
+
     async def draw(self, draw: Draw, rate: Rate) -> Drawn:
         """Take tokens of a key's bucket, which all servers share."""
         values = {

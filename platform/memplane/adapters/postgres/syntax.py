@@ -42,6 +42,11 @@ class PostgresSyntax:
         return f"jsonb_each_text({column} -> '{member}') AS e (key, value)"
 
     @property
+    def shared_lock(self) -> str:
+        """Held by many at once, and by nobody beside who holds it alone."""
+        return f"SELECT count(pg_advisory_xact_lock_shared(hashtextextended({self.value('name')}, 0))) AS locked"
+
+    @property
     def for_update(self) -> str:
         """Locks the rows that are selected."""
         return "FOR UPDATE"

@@ -130,6 +130,9 @@ ERASURES = {
     "checkpoint_writes": "DELETE FROM checkpoint_writes WHERE {of_user} RETURNING 1 AS done",
     "supervisor_checkpoints": "DELETE FROM supervisor_checkpoints WHERE {of_user} RETURNING 1 AS done",
 }
+# Served by pk_metadata and ix_erasures_subject.
+ERASURE_KEYS = "SELECT value FROM metadata WHERE tenant_id = {tenant} AND name = 'erasure_keys'"
+ERASED = "SELECT finished_at FROM erasures WHERE tenant_id = {tenant} AND {among_subjects}"
 _CROWDED = """
 SELECT user_id, thread_id FROM checkpoints WHERE {conditions}
  GROUP BY user_id, thread_id HAVING count(*) > {last} AND min(created_at) < {since} ORDER BY user_id, thread_id"""
@@ -153,6 +156,7 @@ class Statements:
             "of_place": " AND ".join(exactly),
             "for_update": syntax.for_update,
             "versions": syntax.members("c.checkpoint", "channel_versions"),
+            "among_subjects": syntax.any_of("subject", "subjects"),
             "among_ids": syntax.any_of("checkpoint_id", "ids"),
             "among_channels": syntax.any_of("channel", "channels"),
             "among_versions": syntax.any_of("version", "versions"),

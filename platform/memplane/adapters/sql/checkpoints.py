@@ -21,6 +21,7 @@ from memplane.application.checkpoint_records import (
     Thread,
     Wanted,
 )
+from memplane.domain.erasure import Grave, checkpoint_lock
 from memplane.domain.lineage import Key, Node, Placement, Retention, Standing
 from memplane.domain.memory import new_id
 
@@ -144,6 +145,18 @@ class SqlCheckpoints:
     def __init__(self, session: Exchange) -> None:
         self._session = session
         self._say = Statements(session.tenant, session.syntax)
+
+    async def erased(self, user_id: str) -> list[datetime | None]:
+        """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
+        tenant = self._session.tenant
+        lock = Statement(self._session.syntax.shared_lock, {"name": f"{tenant}/{checkpoint_lock(user_id)}"})
+        _, keys = await self._session.rows_of_all([lock, self._say.of(sql.ERASURE_KEYS, Thread(user_id, ""))])
+        subjects = [Grave.of(bytes.fromhex(key), user_id).subject for row in keys for key in row["value"]]
+        if not subjects:
+            return []
+        found = self._say.of(sql.ERASED, Thread(user_id, ""), subjects=subjects)
+        (rows,) = await self._session.rows_of_all([found])
+        return [row["finished_at"] for row in rows]
 
     async def open(self, thread: Thread, now: datetime) -> Supervised:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""

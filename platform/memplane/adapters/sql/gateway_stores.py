@@ -215,7 +215,7 @@ class SqlAnswers:
         row = (await self._session.execute(prepared.ANSWERED, values)).one_or_none()
         return None if row is None else Answered(row.request_hash, row.answer)
 
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime) -> bool:
+    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime, user_id: str | None = None) -> bool:
         """Store what a request was and what it is answered; False when another request took the key.
 
         Another transaction with the same key waits here until this one ends.
@@ -227,5 +227,6 @@ class SqlAnswers:
             "request_hash": answered.request_hash,
             "answer": dict(answered.answer),
             "created_at": now,
+            "of_user": user_id,
         }
         return (await self._session.execute(upserts(self._session.insert).answer, values)).first() is not None

@@ -54,6 +54,11 @@ class Syntax(Protocol):
         ...
 
     @property
+    def shared_lock(self) -> str:
+        """A statement that keeps who locks a bound ``name`` for itself away until the transaction ends, or nothing."""
+        ...
+
+    @property
     def for_update(self) -> str:
         """What locks the rows that are selected; nothing where a transaction that writes is the only one."""
         ...

@@ -175,9 +175,40 @@ idempotency_keys = sa.Table(
     sa.Column("request_hash", sa.String(64), nullable=False),
     sa.Column("answer", Json, nullable=False),
     time_column("created_at", nullable=False),
+    name_column("of_user"),  # of whom it tells; none where it may be of several, or is not known
     sa.PrimaryKeyConstraint("tenant_id", "key_id", "idempotency_key"),
     to_tenant(),
     sa.Index("ix_idempotency_keys_age", "tenant_id", "created_at"),
+    sa.Index("ix_idempotency_keys_user", "tenant_id", "of_user"),
+)
+
+erasures = sa.Table(
+    "erasures",
+    metadata,
+    tenant_column(),
+    id_column(),
+    sa.Column("subject", sa.String(64), nullable=False),  # the keyed hash of the user's name
+    name_column("of_user"),  # while it runs, and no longer
+    name_column("actor", nullable=False),
+    sa.Column("policy_hash", sa.String(80), nullable=False),
+    sa.Column("counts", Json, nullable=False),
+    time_column("started_at", nullable=False),
+    time_column("finished_at"),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    to_tenant(),
+    sa.Index("ix_erasures_subject", "tenant_id", "subject"),
+)
+
+history_seals = sa.Table(
+    "history_seals",
+    metadata,
+    tenant_column(),
+    sa.Column("position", sa.BigInteger, nullable=False),  # of the last entry that it seals
+    sa.Column("entries", sa.Integer, nullable=False),
+    sa.Column("head", sa.LargeBinary, nullable=False),
+    time_column("sealed_at", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "position"),
+    to_tenant(),
 )
 
 settings = sa.Table(

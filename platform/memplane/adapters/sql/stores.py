@@ -10,6 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.erasures import WORDLESS
 from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.rows import (
     TURN_COLUMNS,
@@ -35,7 +36,7 @@ from memplane.application.records import (
     Told,
     TurnPlace,
 )
-from memplane.domain.history import HistoryEntry
+from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, State, Turn, new_id
 from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
@@ -242,6 +243,20 @@ class SqlJournal:
                 for entry in entries
             ]
             await self._session.add("events", values)
+
+    async def forget(self, purges: Sequence[UUID]) -> None:
+        """Take the words of memories that are gone out of the history, by the entries that tell of their purge."""
+        h = tables.history.c
+        for purge in purges:
+            found = sa.select(h.memory_id, h.of_user).where(h.tenant_id == self._tenant, h.id == purge)
+            gone = (await self._session.execute(found)).one()
+            own = h.memory_id == gone.memory_id
+            quoted = (h.event == HistoryEvent.SUPERSEDE) & (h.meta["superseded_by"].as_string() == str(gone.memory_id))
+            whose = (h.of_user == gone.of_user) & quoted
+            for words in (own, whose):
+                left = (h.tenant_id == self._tenant, h.id != purge, h.erased_by.is_(None), words)
+                statement = sa.update(tables.history).where(*left)
+                await self._session.execute(statement.values(**WORDLESS, erased_by=purge))
 
     async def count_accesses(self, counts: Mapping[UUID, int], now: datetime) -> None:
         """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""

@@ -27,7 +27,9 @@ from memplane.adapters.sql.service_tables import (
     api_keys,
     consent_proposals,
     context_signals,
+    erasures,
     events,
+    history_seals,
     idempotency_keys,
     job_runs,
     key_history,
@@ -39,6 +41,7 @@ from memplane.adapters.sql.types import Embedding, Json
 
 __all__ = [
     "APPEND_ONLY",
+    "DERIVED",
     "api_keys",
     "change_log",
     "checkpoint_blobs",
@@ -48,13 +51,16 @@ __all__ = [
     "context_signals",
     "entities",
     "entity_aliases",
+    "erasures",
     "events",
     "history",
+    "history_seals",
     "idempotency_keys",
     "job_runs",
     "key_history",
     "memories",
     "memory_entities",
+    "memory_sources",
     "metadata",
     "relations",
     "settings",
@@ -264,10 +270,28 @@ history = sa.Table(
     sa.Column("meta", Json, nullable=False),
     sa.Column("policy_hash", sa.String(80), nullable=False),
     time_column("ts", nullable=False),
+    name_column("of_user"),  # whose words it holds; none once they are erased
+    id_column("erased_by", nullable=True),  # the entry of the purge, or the receipt, with which its words went
+    # where the chain has it, and by what: the salt goes with the words, and the hash tells nothing of them then
+    sa.Column("salt", sa.LargeBinary),
+    sa.Column("payload_hash", sa.LargeBinary),
+    sa.Column("position", sa.BigInteger),
+    sa.Column("link", sa.LargeBinary),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.Index("ix_history_memory", "tenant_id", "memory_id", "id"),
+    sa.Index("ix_history_user", "tenant_id", "of_user", "event"),
 )
+_SEALED, _UNSEALED = history.c.position.is_not(None), history.c.position.is_(None)
+sa.Index(
+    "uq_history_position",
+    history.c.tenant_id,
+    history.c.position,
+    unique=True,
+    postgresql_where=_SEALED,
+    sqlite_where=_SEALED,
+)
+sa.Index("ix_history_unsealed", history.c.tenant_id, history.c.id, postgresql_where=_UNSEALED, sqlite_where=_UNSEALED)
 
 relations = sa.Table(
     "relations",
@@ -336,5 +360,18 @@ memory_entities = sa.Table(
     sa.Index("ix_memory_entities_entity", "tenant_id", "entity_id"),
 )
 
-APPEND_ONLY = frozenset({"history", "key_history"})
+memory_sources = sa.Table(  # triggers keep it
+    "memory_sources",
+    metadata,
+    tenant_column(),
+    sa.Column("source_id", sa.Text, nullable=False),
+    id_column("memory_id"),
+    sa.PrimaryKeyConstraint("tenant_id", "source_id", "memory_id"),
+    to_memory("memory_id", "fk_memory_sources_memory"),
+    sa.Index("ix_memory_sources_memory", "tenant_id", "memory_id"),
+)
+
+APPEND_ONLY = frozenset({"history", "history_seals", "key_history"})
 """Tables on which the application role has neither UPDATE nor DELETE."""
+DERIVED = frozenset({"memory_sources"})
+"""Tables that triggers keep."""

@@ -8,8 +8,10 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
+from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import SqlJobRuns
 from memplane.adapters.sql.portable_store import SqlPortableStore
@@ -17,6 +19,8 @@ from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
+from memplane.application.chain import Chain
+from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
@@ -75,6 +79,8 @@ class SqlUnitOfWork:
         self.jobs: JobRuns = SqlJobRuns(session)
         self.checkpoints: CheckpointStore = SqlCheckpoints(session)
         self.portable: PortableStore = SqlPortableStore(session)
+        self.erasures: Erasures = SqlErasures(session)
+        self.chain: Chain = SqlChain(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

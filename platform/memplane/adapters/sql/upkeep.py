@@ -49,7 +49,7 @@ class SqlUpkeep:
         if not gone:
             return
         ids, users = [each.id for each in gone], sorted({each.user_id for each in gone})  # found by their users
-        for table in (tables.user_context, tables.context_signals):
+        for table in (tables.user_context, tables.context_signals, tables.consent_proposals):
             await self._session.execute(
                 sa.delete(table).where(
                     table.c.tenant_id == self._tenant, table.c.user_id.in_(users), table.c.memory_id.in_(ids)
@@ -57,6 +57,18 @@ class SqlUpkeep:
             )
         m = tables.memories.c
         await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))
+
+    async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
+        """The tenant's memories that name one of some sources, locked, in the order of their ids."""
+        m, s = tables.memories.c, tables.memory_sources.c
+        found: list[Memory] = []
+        for start in range(0, len(sources), _MANY):
+            named = [str(each) for each in sources[start : start + _MANY]]
+            of = sa.select(s.memory_id).where(s.tenant_id == self._tenant, s.source_id.in_(named))
+            statement = sa.select(*prepared.MEMORY).where(m.tenant_id == self._tenant, m.id.in_(of))
+            rows = await self._session.execute(statement.order_by(m.id).with_for_update())
+            found += [memory_of(dict(row)) for row in rows.mappings()]
+        return found
 
     async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
         """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""

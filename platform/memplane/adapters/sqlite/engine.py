@@ -12,7 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.pool import ConnectionPoolEntry
 
 T = TypeVar("T")
-SETTINGS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -65536")
+SETTINGS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "cache_size = -65536",
+    "secure_delete = ON",  # what is deleted is overwritten, and does not stay in the file
+)
 BUSY_MS = 30_000
 """How long a statement waits for another process before it gives up."""
 
@@ -63,6 +69,18 @@ class Writer:
         connection, self._open = self._open, None
         if connection is not None:
             connection.close()  # takes back what was not committed
+
+    async def checkpoint(self) -> bool:
+        """Fold the write-ahead log into the file and empty it; False when somebody still reads what was before."""
+        return await self.run(self._checkpointed)
+
+    def _checkpointed(self) -> bool:
+        with self._engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            if not isinstance(driver, sqlite3.Connection):
+                return False
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     async def close(self) -> None:
         """Disconnect, when what is being written was written."""

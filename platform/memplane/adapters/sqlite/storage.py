@@ -1,6 +1,7 @@
 """One SQLite file as the storage of one person."""
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from memplane.domain.memory import Memory
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
+logger = logging.getLogger("memplane.sqlite")
 T = TypeVar("T")
 TENANT = "default"
 _KEY = "SELECT * FROM api_keys WHERE key_id = :key_id"
@@ -140,6 +142,15 @@ class SqliteStorage:
     async def tenants(self) -> list[str]:
         """The file's one tenant, once it was made."""
         return [TENANT] if await self.has_tenant(TENANT) else []
+
+    async def scrub(self, tenant: str) -> None:
+        """Forget what is remembered, and empty the write-ahead log, which holds what rows were before."""
+        _refuse_other(tenant)
+        self._caches = SearchCaches.empty(self._caches.memories.dimensions)
+        async with self._alone():
+            emptied = await self._writer.checkpoint()
+        if not emptied:
+            logger.warning("the write-ahead log is being read, and is emptied later: it may hold what was erased")
 
     async def draw(self, draw: Draw, rate: Rate) -> Drawn:
         """Take tokens of a key's bucket, which this process keeps."""

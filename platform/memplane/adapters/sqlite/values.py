@@ -56,6 +56,11 @@ class SqliteSyntax:
         return f"json_each({column}, '$.{member}') AS e"
 
     @property
+    def shared_lock(self) -> str:
+        """Nothing: a transaction that writes is the only one."""
+        return "SELECT :name AS locked"
+
+    @property
     def for_update(self) -> str:
         """Nothing: a transaction that writes is the only one."""
         return ""

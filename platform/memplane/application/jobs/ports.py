@@ -22,6 +22,10 @@ class Upkeep(Protocol):
         """Remove memories, with what hangs on them."""
         ...
 
+    async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
+        """The tenant's memories that name one of some sources, locked, in the order of their ids."""
+        ...
+
     async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
         """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""
         ...

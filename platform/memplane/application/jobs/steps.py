@@ -14,6 +14,7 @@ from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, d
 from memplane.domain.memory import Layer, Memory
 
 BATCH = 500
+_CHAIN = "\x01chain"
 _SETTLED = "settled"
 """What the place of the second half of `layers` begins with; users have no control characters in their names."""
 
@@ -95,6 +96,17 @@ async def proposals(write: Write, as_of: datetime, _place: str | None) -> Batch:
     return Batch({"removed": count}, "again" if count == BATCH else None)
 
 
+async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+    """What was added to the history is put at the end of the chain: from then on nobody changes it unseen."""
+    await write.uow.lock_users([_CHAIN])  # one end, whoever works on it
+    entries = await write.uow.chain.unsealed(BATCH)
+    if not entries:
+        return Batch({"sealed": 0})
+    head = (await write.uow.chain.state()).head
+    count = await write.uow.chain.seal(head, entries, write.now)
+    return Batch({"sealed": count}, "again" if count == BATCH else None)
+
+
 async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:
     """The report: what was made, promoted, archived and deleted within a day, and what there is on average."""
     return Batch(await write.uow.upkeep.tally(as_of - DAY))
@@ -173,6 +185,7 @@ JOBS: Mapping[str, Step] = {
     "layers": layers,
     "size": size,
     "purge": purge,
+    "seal": seal,
     "gc": gc,
 }
 """Every job by its name, in the order of a night."""

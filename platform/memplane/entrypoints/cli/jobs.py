@@ -26,7 +26,8 @@ Tenant = Annotated[str, typer.Option(help="The tenant.")]
 @app.command()
 def run(  # noqa: PLR0913 - one argument for each option
     name: Annotated[
-        str, typer.Argument(help="expiry, proposals, decay, ttl, layers, size, purge, gc; 'all': each in this order.")
+        str,
+        typer.Argument(help="expiry, proposals, decay, ttl, layers, size, purge, seal, gc; 'all': each in turn."),
     ],
     *,
     tenant: Tenant = DEFAULT_TENANT,

@@ -9,10 +9,12 @@ import typer
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
 from memplane.entrypoints.cli import (
+    audit,
     checkpoints,
     consents,
     doctor,
     entities,
+    erasure,
     exporting,
     feedback,
     importing,
@@ -61,11 +63,12 @@ app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(checkpoints.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
 app.add_typer(jobs.app, rich_help_panel=_SERVER)
+app.add_typer(audit.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
     (_MEMORY, memory.COMMANDS),
     (_INSPECTION, inspection.COMMANDS),
-    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS}),
+    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **erasure.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),
 ):
     for _name, _command in _commands.items():

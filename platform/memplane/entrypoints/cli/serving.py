@@ -13,7 +13,7 @@ import typer
 import uvicorn
 from pydantic_core import to_json
 
-from memplane.bootstrap import Application, prepare
+from memplane.bootstrap import Application, ledger_of, prepare
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.database import first_keys, opened
 from memplane.entrypoints.cli.output import ExitCode
@@ -95,6 +95,8 @@ def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[str]:
 def _hand_over(settings: Settings, url: str) -> None:
     """Put into the environment, which the application reads, what was found out or came from the command line."""
     known = {"DATABASE_URL": url, "DATA": str(settings.data), "HOST": settings.host, "PORT": str(settings.port)}
+    if (ledger := ledger_of(settings)) is not None:
+        known["ERASURE_LEDGER"] = str(ledger)
     os.environ.update({f"MEMPLANE_{name}": value for name, value in known.items()})
 
 

@@ -10,9 +10,11 @@ import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.http import (
+    audit,
     checkpoints,
     consents,
     entities,
+    erasure,
     feedback,
     health,
     inspection,
@@ -60,6 +62,8 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(keys.router)
     app.include_router(recovery.router)
     app.include_router(transfer.router)
+    app.include_router(erasure.router)
+    app.include_router(audit.router)
     app.include_router(health.router)
     return app
 

@@ -228,4 +228,4 @@ def _change(change: Change) -> ChangeRecord:
 
 def history_record_of(entry: HistoryEntry) -> HistoryRecord:
     """An entry of a history."""
-    return HistoryRecord(**{name: getattr(entry, name) for name in HistoryEntry.__slots__})
+    return HistoryRecord(**{name: getattr(entry, name) for name in HistoryRecord.model_fields})

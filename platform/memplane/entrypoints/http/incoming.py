@@ -170,7 +170,7 @@ _RECORDS: Mapping[type[Any], Callable[[Any, datetime], Record]] = {
     TurnLine: _turn,
     EntityLine: _entity,
     RelationLine: _relation,
-    HistoryLine: _same(HistoryEntry),
+    HistoryLine: _same(HistoryEntry, of_user=None),
     ProposalLine: _same(Proposal, user_id=""),
     FieldLine: _same(ContextField, user_id=""),
     TombstoneLine: _same(Tombstone),

@@ -22,7 +22,7 @@ _NAMES: Mapping[type[Record], str] = {
     ContextField: "field",
     Tombstone: "tombstone",
 }
-_LEFT_OUT = frozenset({"user_id", "text", "value_hash", "rev", "key"})
+_LEFT_OUT = frozenset({"user_id", "of_user", "text", "value_hash", "rev", "key"})
 """The user is said once, and hashes and revisions are the server's own."""
 _KEPT: Mapping[type[Record], frozenset[str]] = {
     Turn: frozenset({"text"}),

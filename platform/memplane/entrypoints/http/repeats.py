@@ -10,8 +10,8 @@ from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from memplane.application.gateway import AlreadyDone, Once
 from memplane.application.offload import offload
+from memplane.application.once import AlreadyDone, Once
 from memplane.entrypoints.http import problems
 
 T = TypeVar("T")

@@ -1,0 +1,265 @@
+"""Erasing a user: whatever there is, batch by batch, with a receipt, and so that it does not come back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.erasures import Buried, Ledger
+from memplane.application.gateway import clean_id
+from memplane.application.once import Once, replayed
+from memplane.application.ports import Clock, Policies, Storage
+from memplane.application.proposing import grave
+from memplane.application.records import Answered, Burial
+from memplane.application.targets import require_full
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.erasure import ERASED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
+from memplane.domain.errors import Invalid
+from memplane.domain.history import HistoryEntry, HistoryEvent
+from memplane.domain.memory import Memory, new_id
+from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.tombstones import rejected_keys
+
+BATCH = 500
+"""Memories, and as many turns, of one transaction."""
+ROWS = 5_000
+"""Rows of each other table of one transaction."""
+MOST_BATCHES = 20
+"""Transactions of one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction erased, and whether it found all that was left."""
+
+    counts: Mapping[str, int]
+    whole: bool
+    buried: Sequence[Buried] = field(default=())
+
+
+class EraseUsers:
+    """Erases users, for fully trusted keys with the scope ``admin``.
+
+    Each transaction erases a batch under the user's lock and adds to the receipt what it erased. From the first to the
+    last nothing is written of the user; the last one finds nothing more in any table. One that was interrupted goes on
+    when it is asked for again.
+    """
+
+    def __init__(self, storage: Storage, policies: Policies, ledger: Ledger, clock: Clock) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._ledger = ledger
+        self._clock = clock
+
+    async def __call__(
+        self, principal: Principal, user_id: str, confirm: str, *, once: Once[Erasure] | None = None
+    ) -> Erasure:
+        """Erase a user, or so much of one as a request may take; ``finished_at`` tells when it is done.
+
+        Args:
+            principal: the caller.
+            user_id: whom.
+            confirm: the same name again.
+            once: what to keep of the receipt.
+
+        Raises:
+            ScopeForbidden: the key lacks ``admin``.
+            TrustTooLow: it is not fully trusted.
+            UserForbidden: it may not touch the user.
+            Invalid: the name is not confirmed.
+            StorageUnavailable: the database or the ledger cannot be written; what was erased before is noted.
+        """
+        user = self._authorised(principal, user_id)
+        if clean_id(confirm, "confirm") != user:
+            raise Invalid("confirm: is not the user's name; nothing was erased", field="confirm")
+        policy = self._policies.current.digest
+        actor = "erased" if user in principal.actor else principal.actor
+        begun = Erasure(new_id(), "", actor, policy, self._clock(), user_id=user)
+        await replayed(self._storage, principal, once)
+        erasure = await self._storage.write(_whole(principal), lambda uow: self._begun(uow, begun), _locks(user))
+        for _ in range(MOST_BATCHES):
+            if erasure.finished_at is not None:
+                break
+            erasure = await self.go_on(principal.tenant, erasure, None if once is None else (principal.namespace, once))
+        return erasure
+
+    async def preview(self, principal: Principal, user_id: str) -> Mapping[str, int]:
+        """How many rows would be erased of a user, by what they are.
+
+        Raises:
+            ScopeForbidden, TrustTooLow, UserForbidden: as for the erasure.
+        """
+        user = self._authorised(principal, user_id)
+        return await self._storage.write(_whole(principal), lambda uow: uow.erasures.count(user))
+
+    def _authorised(self, principal: Principal, user_id: str) -> str:
+        principal.require(KeyScope.ADMIN)
+        require_full(principal, "erase a user")
+        return principal.touch(clean_id(user_id, "user_id") or "")
+
+    async def _begun(self, uow: UnitOfWork, new: Erasure) -> Erasure:
+        """The erasure of the user that is under way, or a new one: from now on nothing is written of the user."""
+        user = new.user_id or ""
+        if not await uow.erasures.keys():
+            await uow.ensure_tenant(new.started_at)
+            await uow.erasures.add_key(new_key(), new.started_at)
+        graves = {found.subject: found for key in await uow.erasures.keys() for found in [Grave.of(key, user)]}
+        last: Erasure | None = None
+        for each in await uow.erasures.known(sorted(graves)):
+            if each.finished_at is None:
+                return each
+            last = each
+        if last is not None and not await uow.erasures.count(user):
+            return last  # asked for again
+        erasure = replace(new, subject=next(iter(graves)))
+        await uow.erasures.keep(erasure)
+        return erasure
+
+    async def go_on(self, tenant: str, erasure: Erasure, once: tuple[str, Once[Erasure]] | None = None) -> Erasure:
+        """Erase the next batch of an erasure that is not finished.
+
+        Args:
+            tenant: whose user it is.
+            erasure: as it was after the batch before.
+            once: what to keep of the receipt when it is finished, and in whose name.
+
+        Raises:
+            StorageUnavailable: the database or the ledger cannot be written.
+        """
+        user, now = erasure.user_id or "", self._clock()
+
+        async def work(uow: UnitOfWork) -> Erasure:
+            # whoever works on the same erasure meanwhile may be further
+            now_known = {each.id: each for each in await uow.erasures.known([erasure.subject])}
+            here = now_known.get(erasure.id, erasure)
+            if here.finished_at is not None:
+                return here
+            key = next(k for k in await uow.erasures.keys() if Grave.of(k, user).subject == here.subject)
+            batch = await erased(uow, here, Grave(key, here.subject), now)
+            after = replace(here, counts=_sum(here.counts, batch.counts))
+            if batch.whole:
+                after = replace(after, user_id=None, finished_at=now)
+                await uow.journal.record([_told(after)])
+                if once is not None:
+                    namespace, request = once
+                    answered = Answered(request.request, request.answer(after))
+                    await uow.answers.keep(namespace, request.key, answered, now, "")
+            await uow.erasures.keep(after)
+            # before the commit: an erasure that is noted and was not done is done when the note is replayed
+            await self._ledger.note([*buried_notes(tenant, after, batch.buried), *notes(tenant, after, key)])
+            return after
+
+        done = await self._storage.write(Reach(tenant), work, _locks(user))
+        if done.finished_at is not None:
+            await self._storage.scrub(tenant)
+        return done
+
+
+async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime) -> Batch:
+    """Erase a batch of a user, whose lock is held, and bury what it said."""
+    user, store = erasure.user_id or "", uow.erasures
+    burial = Burial(ERASED, erasure.actor, now)
+    memories, turns = await store.memories(user, BATCH), await store.turns(user, BATCH)
+    units = [*(each.id for each in memories), *(each.id for each in turns)]
+    forgotten = await store.forget_history(erasure.id, [each.id for each in memories], ROWS)
+    fields = [(grave(field_), value) for field_, value in await store.stated(user, ROWS)]
+    said = await asyncio.to_thread(
+        lambda: [
+            *((each.category, key) for each in memories for key in rejected_keys(each.text)),
+            *((TURNS, turn_key(each.thread_id, each.text)) for each in turns),
+        ]
+    )
+    old = await store.rejected(user, ROWS)
+    values = sorted({*said, *fields, *old})
+    buried = await asyncio.to_thread(
+        lambda: [(where, hashed) for where, value in values for hashed in grave_.hashes([value])]
+    )
+    await store.bury(erasure.subject, buried, burial)
+    counts = Counter({"history": forgotten, "tombstones": len(old), "copies": await copies_gone(uow, erasure, units)})
+    counts.update(await store.remove([each.id for each in memories], [each.id for each in turns]))
+    swept = await store.sweep(user, ROWS)
+    counts.update(swept)
+    whole = max(len(memories), len(turns)) < BATCH and max((forgotten, len(old), *swept.values())) < ROWS
+    if whole:
+        counts.update(await uow.checkpoints.erase(user))
+        counts.update(await store.finish(user, now))
+    return Batch({name: count for name, count in counts.items() if count}, whole, buried)
+
+
+async def copies_gone(uow: UnitOfWork, erasure: Erasure, units: Sequence[UUID]) -> int:
+    """Purge what other users' memories took from these units, and what was taken from those; how many."""
+    gone: dict[UUID, Memory] = {}
+    following: Sequence[UUID] = units
+    while following:
+        found = [each for each in await uow.erasures.drawn(following, erasure.user_id or "") if each.id not in gone]
+        gone |= {each.id: each for each in found}
+        following = [each.id for each in found]
+    if gone:
+        entries = [_copy_gone(erasure, each) for each in gone.values()]
+        await uow.journal.record(entries)
+        await uow.upkeep.purge(list(gone.values()))
+        await uow.journal.forget([each.id for each in entries])
+    return len(gone)
+
+
+def _copy_gone(erasure: Erasure, memory: Memory) -> HistoryEntry:
+    meta = {"categories": [memory.category], "cause": "source_erased", "receipt": str(erasure.id)}
+    return HistoryEntry(
+        new_id(), memory.id, HistoryEvent.PURGE, erasure.actor, erasure.policy_hash, erasure.started_at, meta=meta,
+        of_user=memory.user_id,
+    )  # fmt: skip
+
+
+def _told(erasure: Erasure) -> HistoryEntry:
+    """That somebody was erased, for the history: under the receipt's id, with its numbers."""
+    moment = erasure.finished_at or erasure.started_at
+    meta = {"receipt": str(erasure.id), "counts": dict(erasure.counts)}
+    return HistoryEntry(new_id(), erasure.id, HistoryEvent.ERASE, erasure.actor, erasure.policy_hash, moment, meta=meta)
+
+
+def notes(tenant: str, erasure: Erasure, key: bytes) -> list[Mapping[str, object]]:
+    """An erasure as the ledger has it: without a name, and with the key that finds it again."""
+    return [
+        {
+            "type": "erasure",
+            "tenant": tenant,
+            "subject": erasure.subject,
+            "receipt": str(erasure.id),
+            "key": key.hex(),
+            "actor": erasure.actor,
+            "policy_hash": erasure.policy_hash,
+            "counts": dict(erasure.counts),
+            "started_at": erasure.started_at.isoformat(),
+            "finished_at": None if erasure.finished_at is None else erasure.finished_at.isoformat(),
+        }
+    ]
+
+
+def buried_notes(tenant: str, erasure: Erasure, buried: Sequence[Buried]) -> list[Mapping[str, object]]:
+    """What an erasure buried, as the ledger has it."""
+    return [
+        {
+            "type": "tombstones",
+            "tenant": tenant,
+            "subject": erasure.subject,
+            "receipt": str(erasure.id),
+            "buried": [list(each) for each in buried[start : start + BATCH]],
+        }
+        for start in range(0, len(buried), BATCH)
+    ]
+
+
+def _locks(user_id: str) -> Sequence[str]:
+    """What an erasure has alone: the user's memories and checkpoints."""
+    return [user_id, checkpoint_lock(user_id)]
+
+
+def _whole(principal: Principal) -> Reach:
+    """All rows of the tenant: of a key that is bound to users the database would hide what is gone with a memory."""
+    return Reach(principal.tenant)
+
+
+def _sum(before: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return dict(Counter(before) + Counter(more))

@@ -1,0 +1,51 @@
+"""Who was erased: nothing that was asked before is stored of them, and what was erased does not come back."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from memplane.application.erasures import Erasures
+from memplane.domain.erasure import Erasure, Grave
+from memplane.domain.errors import UserErased
+
+
+async def graves_of(erasures: Erasures, user_id: str, asked: datetime) -> Sequence[Grave]:
+    """Where values of a user are buried, if it was erased before a request came.
+
+    Args:
+        erasures: of the transaction.
+        user_id: the user, whom no other transaction writes now.
+        asked: when the request came.
+
+    Raises:
+        UserErased: the user is being erased, or was since.
+    """
+    found = [Grave.of(key, user_id) for key in await erasures.keys()]
+    if not found:
+        return ()
+    known = await erasures.known([each.subject for each in found])
+    for each in known:
+        if hides(each, asked):
+            raise UserErased("user_id: this user is being erased, or was since the request came; nothing was stored")
+    subjects = {each.subject for each in known}
+    return [each for each in found if each.subject in subjects]
+
+
+async def erased_until(erasures: Erasures, user_id: str) -> datetime | None:
+    """When a user was erased last; ``None`` for one who never was."""
+    subjects = [Grave.of(key, user_id).subject for key in await erasures.keys()]
+    return max((each.finished_at for each in await erasures.known(subjects) if each.finished_at), default=None)
+
+
+async def gone_since(erasures: Erasures, moments: Mapping[str, datetime]) -> Collection[str]:
+    """Those of some users who were erased after a moment, or are being erased."""
+    keys = await erasures.keys()
+    if not keys or not moments:
+        return ()
+    subjects = {Grave.of(key, user).subject: user for key in keys for user in moments}
+    known = await erasures.known(sorted(subjects))
+    return {user for each in known if hides(each, moments[user := subjects[each.subject]])}
+
+
+def hides(erasure: Erasure, moment: datetime) -> bool:
+    """Whether what happened at a moment is covered by an erasure."""
+    return erasure.finished_at is None or moment <= erasure.finished_at

@@ -1,0 +1,144 @@
+"""Erasures done again from their notes: a backup that was restored is older than what was erased since."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memplane.application.erasing import BATCH, EraseUsers, buried_notes, notes
+from memplane.application.erasures import Buried
+from memplane.application.ports import Clock, Storage
+from memplane.application.records import Burial
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.erasure import ERASED, Erasure, Grave
+from memplane.domain.errors import Invalid
+from memplane.domain.principal import Reach
+
+Note = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Noted:
+    """What a ledger says of one erasure."""
+
+    erasure: Erasure | None = None
+    key: bytes = b""
+    buried: list[Buried] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What became of one erasure.
+
+    Attributes:
+        outcome: ``erased`` when the user was there again; ``absent`` when it was not, and its tombstones are there now;
+            ``known`` when this database has the receipt; ``no_tenant`` when it lacks the tenant.
+        counts: what was erased.
+    """
+
+    tenant: str
+    receipt: UUID
+    outcome: str
+    counts: Mapping[str, int]
+
+
+class ReplayErasures:
+    """Does erasures again, and tells those that a database knows."""
+
+    def __init__(self, storage: Storage, erase: EraseUsers, clock: Clock) -> None:
+        self._storage = storage
+        self._erase = erase
+        self._clock = clock
+
+    async def __call__(self, entries: Iterable[Note]) -> list[Replayed]:
+        """Do every erasure again that this database does not know to be finished.
+
+        Args:
+            entries: the lines of ledgers, in any order; one that is there twice counts once.
+
+        Raises:
+            Invalid: a line is not whole.
+        """
+        done: list[Replayed] = []
+        for (tenant, receipt), noted in _gathered(entries).items():
+            if noted.erasure is None:
+                raise Invalid(f"the ledger has tombstones of receipt {receipt}, and not the receipt")
+            if not await self._storage.has_tenant(tenant):
+                done.append(Replayed(tenant, receipt, "no_tenant", {}))
+            else:
+                done.append(await self._again(tenant, noted, noted.erasure))
+        return done
+
+    async def saved(self, tenant: str) -> list[Mapping[str, object]]:
+        """Every erasure of a tenant that this database knows, as a ledger has it."""
+
+        async def work(uow: UnitOfWork) -> list[Mapping[str, object]]:
+            found: list[Mapping[str, object]] = []
+            keys = await uow.erasures.keys()
+            for erasure in await uow.erasures.all():
+                found += [entry for key in keys for entry in notes(tenant, erasure, key)][:1]
+                after: Buried | None = None
+                while graves := await uow.erasures.graves(erasure.subject, after, BATCH):
+                    after = graves[-1]
+                    found += buried_notes(tenant, erasure, graves)
+            return found
+
+        return await self._storage.write(Reach(tenant), work)
+
+    async def _again(self, tenant: str, noted: _Noted, erasure: Erasure) -> Replayed:
+        now = self._clock()
+
+        async def restore(uow: UnitOfWork) -> tuple[str, Erasure]:
+            """The key, the tombstones and the receipt; the user, if it is there again, is being erased from now on."""
+            known = {each.id: each for each in await uow.erasures.known([erasure.subject])}.get(erasure.id)
+            await uow.erasures.add_key(noted.key, now)
+            await uow.erasures.bury(erasure.subject, noted.buried, Burial(ERASED, erasure.actor, now))
+            if known is not None and known.finished_at is not None:
+                return "known", known
+            there = await uow.erasures.users()
+            user = next((each for each in there if Grave.of(noted.key, each).subject == erasure.subject), None)
+            if user is None:
+                await uow.erasures.keep(replace(erasure, finished_at=erasure.finished_at or now))
+                return "absent", replace(erasure, counts={})
+            begun = replace(erasure, user_id=user, finished_at=None, counts={})
+            await uow.erasures.keep(begun)
+            return "erased", begun
+
+        outcome, found = await self._storage.write(Reach(tenant), restore)
+        while outcome == "erased" and found.finished_at is None:
+            found = await self._erase.go_on(tenant, found)
+        return Replayed(tenant, erasure.id, outcome, found.counts if outcome == "erased" else {})
+
+
+def _gathered(entries: Iterable[Note]) -> Mapping[tuple[str, UUID], _Noted]:
+    """What ledgers say, by tenant and receipt; of several lines of one erasure the last."""
+    found: dict[tuple[str, UUID], _Noted] = {}
+    for entry in entries:
+        try:
+            noted = found.setdefault((entry["tenant"], UUID(entry["receipt"])), _Noted())
+            if entry["type"] == "tombstones":
+                noted.buried += [_buried(each) for each in entry["buried"]]
+            else:
+                noted.erasure, noted.key = _erasure(entry), bytes.fromhex(entry["key"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise Invalid(f"a line of the ledger is not whole: {error}") from error
+    return found
+
+
+def _buried(pair: Sequence[str]) -> Buried:
+    where, value = pair
+    return where, value
+
+
+def _erasure(entry: Note) -> Erasure:
+    finished = entry["finished_at"]
+    return Erasure(
+        id=UUID(entry["receipt"]),
+        subject=entry["subject"],
+        actor=entry["actor"],
+        policy_hash=entry["policy_hash"],
+        started_at=datetime.fromisoformat(entry["started_at"]),
+        counts=entry["counts"],
+        finished_at=None if finished is None else datetime.fromisoformat(finished),
+    )

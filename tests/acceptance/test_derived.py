@@ -1,0 +1,107 @@
+"""Deleting a source reaches what came of it, kind by kind; the history tells why, and what stands by itself stays."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+
+from support.callers import USER, Caller, Json, Tenant
+from support.nights import state
+from support.telling import events, say, texts, write
+
+SOURCE, OTHER = "The user owns a piano.", "ben"
+
+
+def history(caller: Caller, memory: str) -> Json:
+    """The newest entry of a memory's history."""
+    return dict(caller.get(f"/v1/memories/{memory}/history").json()["items"][0])
+
+
+def kind(tenant: Tenant, memory: str, **columns: str) -> None:
+    """Let a memory be one that a job would make."""
+    assigned = ", ".join(f"{name} = %({name})s" for name in columns)
+    tenant.rows(f"UPDATE memories SET {assigned} WHERE id = %(id)s", id=UUID(memory), **columns)
+
+
+WAYS: dict[str, Callable[[Caller, str], None]] = {
+    "delete": lambda caller, memory: caller.delete(f"/v1/memories/{memory}").raise_for_status() and None,
+    "reject": lambda caller, memory: say(caller, memory, "reject") and None,
+}
+COPIES: dict[str, Json] = {
+    "of the same user": {},
+    "in another store": {"visibility": "shared"},
+    "of another user": {"user_id": OTHER},
+}
+WOVEN: dict[str, dict[str, str]] = {
+    "insight": {"type": "insight"},
+    "reflection": {"type": "reflection", "source": "reflection"},
+    "consolidation": {"source": "consolidation"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestGoes:
+    """What is derived from the source alone, or woven from several."""
+
+    @pytest.mark.parametrize("copy", COPIES)
+    def test_a_copy_goes_and_what_was_copied_from_it(
+        self, tenant: Tenant, supervisor: Caller, copy: str, way: str
+    ) -> None:
+        source = write(supervisor, SOURCE)["id"]
+        copied = write(supervisor, "Somebody plays music at home.", source_ids=[source], **COPIES[copy])["id"]
+        further = write(supervisor, "Cara heard of music.", user_id="cara", source_ids=[copied])["id"]
+        own = write(supervisor, "The user sails a boat.", **COPIES[copy])["id"]
+        WAYS[way](supervisor, source)
+        assert [state(tenant, each) for each in (copied, further, own)] == ["soft_deleted", "soft_deleted", "active"]
+        told = tenant.rows("SELECT meta FROM history WHERE memory_id = %(id)s AND event = 'DELETE'", id=UUID(copied))
+        assert [(each["meta"]["cause"], each["meta"]["sources"]) for each in told] == [("source_deleted", [source])]
+
+    @pytest.mark.parametrize("woven", WOVEN)
+    def test_what_was_woven_goes_with_any_of_its_sources(
+        self, tenant: Tenant, supervisor: Caller, woven: str, way: str
+    ) -> None:
+        sources = [write(supervisor, text)["id"] for text in (SOURCE, "The user sails a boat.")]
+        made = write(supervisor, "The user likes quiet pastimes.", source_ids=sources)["id"]
+        kind(tenant, made, **WOVEN[woven])
+        WAYS[way](supervisor, sources[0])
+        assert state(tenant, made) == "soft_deleted"
+        assert state(tenant, sources[1]) == "active"
+
+    def test_a_fact_said_in_two_places_stays_on_the_other(self, tenant: Tenant, supervisor: Caller, way: str) -> None:
+        sources = [write(supervisor, text)["id"] for text in (SOURCE, "The user sails a boat.")]
+        drawn = write(supervisor, "The user likes quiet pastimes.", source_ids=sources)["id"]
+        kind(tenant, drawn, source="extraction")
+        WAYS[way](supervisor, sources[0])
+        assert state(tenant, drawn) == "active"
+        assert supervisor.get(f"/v1/memories/{drawn}").json()["source_ids"] == sources[1:]
+        assert history(supervisor, drawn)["meta"]["cause"] == "source_deleted"
+        WAYS[way](supervisor, sources[1])
+        assert state(tenant, drawn) == "soft_deleted"
+
+    def test_what_a_person_confirmed_stays(self, tenant: Tenant, supervisor: Caller, way: str) -> None:
+        source = write(supervisor, SOURCE)["id"]
+        drawn = write(supervisor, "The user likes quiet pastimes.", source_ids=[source])["id"]
+        say(supervisor, drawn, "confirm")
+        WAYS[way](supervisor, source)
+        assert state(tenant, drawn) == "active"
+        assert events(supervisor, drawn)[0] == "UPDATE"
+
+
+def test_who_is_trusted_less_takes_nothing_of_others_along(tenant: Tenant, supervisor: Caller) -> None:
+    inner = tenant.caller("supervisor", trust="inner")
+    source = write(inner, SOURCE, visibility="shared")["id"]
+    drawn = write(supervisor, "The user likes quiet pastimes.", source_ids=[source])["id"]
+    inner.delete(f"/v1/memories/{source}").raise_for_status()
+    assert state(tenant, source) == "soft_deleted"
+    assert state(tenant, drawn) == "active"
+
+
+def test_what_was_drawn_from_a_turn_goes_when_its_user_is_erased(
+    tenant: Tenant, supervisor: Caller, admin: Caller
+) -> None:
+    turn = supervisor.say("I moved to Lisbon.")["turn_id"]
+    copied = write(supervisor, "Ben knows somebody in Lisbon.", user_id=OTHER, source_ids=[turn])["id"]
+    own = write(supervisor, "Ben owns a boat.", user_id=OTHER)["id"]
+    assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["erased"]["copies"] == 1
+    assert (state(tenant, copied), state(tenant, own)) == (None, "active")
+    assert texts(supervisor, filters={"user_id": OTHER}) == {"Ben owns a boat."}
