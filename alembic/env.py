@@ -14,6 +14,7 @@ url = config.attributes.get("url") or arguments.get("url")
 if not url:
     raise SystemExit("name the owner's database URL: -x url=postgresql+psycopg://…")
 config.attributes.setdefault("app_role", arguments.get("app_role", "memplane_app"))
+config.attributes.setdefault("worker_role", arguments.get("worker_role", "memplane_worker"))
 
 
 def run() -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic import SecretStr
 
@@ -36,12 +36,13 @@ from memplane.application.gateway import Gateway
 from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
+from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.running import Jobs
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
 from memplane.application.periodic import Periodic
-from memplane.application.ports import Storage
+from memplane.application.ports import Storage, Worker
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
@@ -66,7 +67,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("memplane")
 POLICY_WATCH_SECONDS = 1.0
-NIGHT_SECONDS = 60.0
+SCHEDULE_SECONDS = 60.0
+WAITS = "background work waits for `memplane worker`: set MEMPLANE_WORKER_URL to do it here, or MEMPLANE_JOBS=false"
+
 DEFAULT_TENANT = "default"
 USERS_CLAIM = "memplane_users"
 SQLITE = "sqlite:///"
@@ -84,6 +87,7 @@ class Application:
     """Every use case, on one database, under one policy: that of the settings, or one that others share."""
 
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
+        self._settings = settings
         self.policies = policies or policies_of(settings.policies, finder_of(settings))
         self.embedder = BatchingEmbedder(encoder_of(settings.embedding_model, settings.embedding_name))
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
@@ -113,7 +117,10 @@ class Application:
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)
         self.jobs = Jobs(self.storage, self.policies, gateway, now)
-        self._night = Periodic("the work of the night", NIGHT_SECONDS, self.jobs.due) if settings.jobs else None
+        self.queue = JobQueue(self.storage, self.policies, now)
+        self.job_admin = JobAdministration(self.storage, self.queue, now)
+        self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
+        self._worker: Worker | None = None
         self.ingest = IngestTurns(gateway)
         asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
@@ -133,12 +140,34 @@ class Application:
         self._watch = asyncio.create_task(self._watch_policies())
 
     def serve(self) -> None:
-        """Begin what only a server needs, once opened: an issuer's keys, the work of the night, pruning if wanted."""
+        """Begin what only a server needs, once opened: an issuer's keys, pruning if wanted."""
         self.pruning.start()
         if self.verifier is not None:
             self.verifier.keys.start()
-        if self._night is not None:
-            self._night.start()
+
+    async def work(self) -> None:
+        """Begin to do background work, once opened: put into the queue what is due, and take out what waits.
+
+        Raises:
+            SettingsError: on PostgreSQL, the worker's role is not named.
+            StorageUnavailable, UnsafeRole: the queue cannot be reached, or not by that role.
+        """
+        worker = _worker(self._settings, self.storage, self.jobs)
+        await worker.open()
+        self._worker = worker
+        worker.start()
+        self._schedule.start()
+
+    async def work_beside(self) -> None:
+        """The same in a server, where it is wanted and the worker's role is named.
+
+        Raises:
+            StorageUnavailable, UnsafeRole: as for :meth:`work`.
+        """
+        if self._settings.jobs and (self._settings.worker_url is not None or _is_sqlite(self.storage)):
+            await self.work()
+        elif self._settings.jobs:
+            logger.warning(WAITS)
 
     async def close(self) -> None:
         """Finish what was begun and disconnect."""
@@ -147,8 +176,9 @@ class Application:
             await asyncio.gather(self._watch, return_exceptions=True)
         if self.verifier is not None:
             await self.verifier.keys.stop()
-        if self._night is not None:
-            await self._night.stop()
+        await self._schedule.stop()
+        if self._worker is not None:
+            await self._worker.close()
         await self.pruning.stop()
         await self.key_uses.stop()
         await self._accesses.stop()
@@ -248,7 +278,28 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
         pool_size=settings.pool_size,
         pool_wait=settings.pool_wait,
         statement_timeout_ms=settings.statement_timeout_ms,
+        idle_transaction_ms=settings.idle_transaction_ms,
     )
+
+
+def _is_sqlite(storage: "PostgresStorage | SqliteStorage") -> "TypeGuard[SqliteStorage]":
+    return storage.capabilities is capabilities.SQLITE
+
+
+def _worker(settings: Settings, storage: "PostgresStorage | SqliteStorage", jobs: Jobs) -> Worker:
+    """What takes jobs out of the queue of a database."""
+    if _is_sqlite(storage):
+        from memplane.adapters.sqlite.queue import LocalWorker  # noqa: PLC0415 - loaded when it is chosen
+
+        return LocalWorker(storage, jobs.perform, now, jobs.stop)
+    if settings.worker_url is None:
+        raise SettingsError(
+            "MEMPLANE_WORKER_URL is not set: the URL of the database as the worker's role, memplane_worker by default"
+        )
+    from memplane.adapters.postgres.queue import QueueWorker  # noqa: PLC0415 - loaded when it is chosen
+
+    url = settings.worker_url.get_secret_value()
+    return QueueWorker(url, jobs.perform, jobs.stop, stalled_seconds=settings.worker_stalled_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +308,7 @@ class Prepared:
 
     url: str = field(repr=False)
     stop: Callable[[], None]
+    worker_url: str | None = field(default=None, repr=False)
 
 
 def prepare(settings: Settings) -> Prepared:
@@ -272,11 +324,12 @@ def prepare(settings: Settings) -> Prepared:
     if settings.storage == "sqlite":
         return _prepared_file(settings.data / SQLITE_FILE)
     from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
-    from memplane.adapters.postgres.provision import provision_embedded  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.provision import provision_embedded, worker_url  # noqa: PLC0415 - loaded when it is chosen
 
     server = EmbeddedPostgres.start(settings.data)
     try:
-        return Prepared(provision_embedded(server), server.stop)
+        url = provision_embedded(server)
+        return Prepared(url, server.stop, worker_url(url))
     except BaseException:
         server.stop()
         raise

@@ -100,6 +100,16 @@ class Settings(OidcSettings):
     )
     migration_url: SecretStr | None = Field(default=None, description="PostgreSQL URL of the schema's owner")
     app_role: str = Field(default="memplane_app", description="the application's role, which migrations grant rights")
+    worker_url: SecretStr | None = Field(
+        default=None, description="the same database as the worker's role, which takes jobs out of the queue"
+    )
+    worker_role: str = Field(default="memplane_worker", description="the worker's role, which migrations grant rights")
+    worker_stalled_seconds: float = Field(
+        default=30.0, ge=1, le=3600, allow_inf_nan=False, description="a worker so long silent has its jobs taken over"
+    )
+    idle_transaction_ms: int = Field(
+        default=60_000, ge=1000, description="the longest that a transaction may stand still, as of a paused worker"
+    )
     data: Path = Field(default_factory=default_data_folder, description="folder of the embedded database and keys")
     policies: Path | None = Field(default=None, description="folder of the policy files; none: the shipped ones")
     pii: Literal["own", "presidio"] = Field(
@@ -144,7 +154,9 @@ class Settings(OidcSettings):
         description="file outside the database in which erasures are noted, so that a restored backup can be made to "
         "follow; none: `erasures.jsonl` in the data folder, where the database lies there too",
     )
-    jobs: bool = Field(default=True, description="whether this server does the work of the night, for all tenants")
+    jobs: bool = Field(
+        default=True, description="whether this server does background work too, if it may: for all tenants"
+    )
     checkpoints_keep: int = Field(
         default=0, ge=0, le=1_000_000, description="checkpoints of each thread that are always kept; 0: none is pruned"
     )

@@ -16,6 +16,7 @@ from memplane.application.jobs.steps import JOBS
 from memplane.domain.errors import Conflict, NotFound
 from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.principal import KeyScope
+from memplane.domain.working import JobState
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import context, decide, lapse, queue
 from support.nights import NOON, Night, Stopped, after_batches, age, ago, state
@@ -328,7 +329,7 @@ class TestOnce:
 
 
 class TestNight:
-    """The server does all of it at its hour, once a day, for every tenant."""
+    """Each job is put into the queue when the policy says, once, for every tenant."""
 
     def test_at_its_hour_once(self, start_server: Callable[..., RunningServer]) -> None:
         tenant = Tenant(start_server())  # of a shared server the night would do every tenant that a test left there
@@ -336,14 +337,19 @@ class TestNight:
         memory = own(caller, "piano", importance=1)
         age(tenant, memory, 90)
         night.now = NOON.replace(hour=3, minute=59)
-        tenant.server.run(night.jobs.due())
-        assert state(tenant, memory) == "active"
+        tenant.server.run(night.queue.schedule())
+        assert night.worked_off() == []
         night.now = NOON.replace(hour=4)
-        tenant.server.run(night.jobs.due())
+        tenant.server.run(night.queue.schedule())
+        assert state(tenant, memory) == "active"  # it waits for a worker
+        runs = night.worked_off()
         assert state(tenant, memory) == "soft_deleted"
-        runs = tenant.server.run(night.jobs.runs(tenant.name))
-        assert {run.name for run in runs} == set(JOBS)
-        assert all(run.finished_at is not None for run in runs)
+        assert {run.name: run.state for run in runs} == dict.fromkeys(JOBS, JobState.DONE)
         before = tenant.count("history", "job_runs")
-        tenant.server.run(night.jobs.due())
+        for schedule in (night.queue, Night(tenant, night.now).queue):  # as another server would
+            tenant.server.run(schedule.schedule())
+        assert night.worked_off() == runs
         assert tenant.count("history", "job_runs") == before
+        night.now += timedelta(days=1)  # the control: the next night
+        tenant.server.run(night.queue.schedule())
+        assert len(night.worked_off()) == 2 * len(runs)

@@ -16,7 +16,8 @@ import yaml
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.embedded_binaries import packaged_binaries
-from memplane.adapters.postgres.provision import check_schema, migrate
+from memplane.adapters.postgres.provision import check_schema, migrate, worker_url
+from memplane.adapters.postgres.queue import require_worker
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.settings import Settings
 
@@ -47,7 +48,11 @@ def prepare(server: EmbeddedPostgres, **passwords: str) -> subprocess.CompletedP
 
 
 def test_the_roles_are_those_that_the_application_needs(server: EmbeddedPostgres) -> None:
-    passwords = {"MEMPLANE_OWNER_PASSWORD": "o'w\"n$er", "MEMPLANE_APP_PASSWORD": "a p\\p"}
+    passwords = {
+        "MEMPLANE_OWNER_PASSWORD": "o'w\"n$er",
+        "MEMPLANE_APP_PASSWORD": "a p\\p",
+        "MEMPLANE_WORKER_PASSWORD": "w'",
+    }
     result = prepare(server, **passwords)
     assert (result.returncode, result.stderr) == (0, "")
     migrate(server.url(user="memplane_owner", database="memplane"))
@@ -60,9 +65,10 @@ def test_the_roles_are_those_that_the_application_needs(server: EmbeddedPostgres
         await storage.close()
 
     asyncio.run(opened())
+    asyncio.run(require_worker(worker_url(url)))
     with psycopg.connect(server.admin_conninfo) as admin:
         stored = admin.execute("SELECT rolpassword FROM pg_authid WHERE rolname LIKE 'memplane%'").fetchall()
-    assert len(stored) == 2
+    assert len(stored) == 3
     assert all(str(password).startswith("SCRAM-SHA-256$") for (password,) in stored)
 
 
@@ -78,14 +84,16 @@ def services() -> dict[str, Any]:
 
 def test_every_setting_of_the_containers_is_one_that_there_is(services: dict[str, Any]) -> None:
     known = {f"MEMPLANE_{name.upper()}" for name in Settings.model_fields}
-    for name in ("migrate", "server"):
+    for name in ("migrate", "server", "worker"):
         given = {setting for setting in services[name]["environment"] if setting.startswith("MEMPLANE_")}
         assert given
         assert given <= known
 
 
 def test_the_server_is_not_given_what_the_owner_has(services: dict[str, Any]) -> None:
-    assert "OWNER" not in str(services["server"])
+    assert "OWNER" not in str(services["server"]) + str(services["worker"])
+    assert "WORKER" not in str(services["server"])
+    assert "memplane_worker:" in services["worker"]["environment"]["MEMPLANE_WORKER_URL"]
     assert "APP_PASSWORD" not in str(services["migrate"])
     assert "memplane_owner@" in services["migrate"]["environment"]["MEMPLANE_MIGRATION_URL"]
     assert "memplane_app@" in services["server"]["environment"]["MEMPLANE_DATABASE_URL"]

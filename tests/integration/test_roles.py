@@ -101,23 +101,26 @@ def test_a_role_that_can_become_one_above_row_security_is_refused(
         open_as(as_role(database.url, roles.make(inherits=roles.make(attribute))))
 
 
-def test_a_missing_application_role_is_asked_for(databases: Databases, roles: Roles) -> None:
+def test_a_missing_application_role_is_asked_for(databases: Databases, cluster: Cluster, roles: Roles) -> None:
     made, name = databases.create(migrated=False), roles.name()
     try:
         with pytest.raises(StorageError, match=f"CREATE ROLE {name} LOGIN PASSWORD"):
-            migrate(made.owner_url, name)
+            migrate(made.owner_url, name, cluster.worker_role)
     finally:
         databases.drop(made)
 
 
 def test_a_missing_application_role_is_made_by_an_owner_who_may(databases: Databases, roles: Roles) -> None:
-    made, name = databases.create(migrated=False), roles.name()
+    made, name, worker = databases.create(migrated=False), roles.name(), roles.name()
     try:
         with psycopg.connect(made.admin_url, autocommit=True) as admin:
             owner = roles.make("CREATEROLE")
             admin.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(owner)))
-        migrate(as_role(made.owner_url, owner), name)
+            may = sql.SQL("GRANT CREATE ON DATABASE {} TO {}")
+            admin.execute(may.format(sql.Identifier(made.name), sql.Identifier(owner)))
+        migrate(as_role(made.owner_url, owner), name, worker)
         with psycopg.connect(made.admin_url, autocommit=True) as admin:
+            assert admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (worker,)).fetchone()
             admin.execute(sql.SQL("ALTER ROLE {} PASSWORD 'secret'").format(sql.Identifier(name)))
         check_schema(as_role(made.url, name))
         open_as(as_role(made.url, name))

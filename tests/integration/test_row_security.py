@@ -285,7 +285,8 @@ def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) ->
     ours = (
         """SELECT p.proname::text, p.prosecdef FROM pg_proc p WHERE pronamespace = 'public'::regnamespace
             AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')""",
-        "SELECT DISTINCT p.proname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal",
+        """SELECT DISTINCT p.proname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+            WHERE NOT t.tgisinternal AND p.pronamespace = 'public'::regnamespace""",
         "SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')",
     )
     found, triggered, views = (sorted(catalogue(database, query)) for query in ours)
@@ -337,7 +338,8 @@ def test_every_table_forces_row_security_on_everybody(database: Database) -> Non
 def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database) -> None:
     policies = catalogue(
         database,
-        "SELECT tablename::text, policyname::text, cmd, qual, with_check, permissive, roles::text[] FROM pg_policies",
+        "SELECT tablename::text, policyname::text, cmd, qual, with_check, permissive, roles::text[] FROM pg_policies"
+        " WHERE schemaname = 'public'",
     )
     tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"

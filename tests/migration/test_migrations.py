@@ -78,11 +78,11 @@ def differences(database: Database) -> list[object]:
 def test_up_down_and_up_again(empty: Database, cluster: Cluster) -> None:
     url = driver(empty.owner_url)
     before = catalogue(empty)
-    migrations.upgrade(url, cluster.app_role)
+    migrations.upgrade(url, cluster.app_role, worker_role=cluster.worker_role)
     first = catalogue(empty)
     migrations.downgrade(url, cluster.app_role, "base")
     assert catalogue(empty) == before == set()
-    migrations.upgrade(url, cluster.app_role)
+    migrations.upgrade(url, cluster.app_role, worker_role=cluster.worker_role)
     assert catalogue(empty) == first != set()
 
 
@@ -91,7 +91,7 @@ def test_each_revision_can_be_taken_back_alone(empty: Database, cluster: Cluster
     seen = [catalogue(empty)]
     while True:
         try:
-            migrations.upgrade(url, cluster.app_role, "+1")
+            migrations.upgrade(url, cluster.app_role, "+1", worker_role=cluster.worker_role)
         except Exception as error:  # noqa: BLE001 - alembic's own, whose class is not public
             assert "Relative revision" in str(error)  # noqa: PT017 - the end of the line
             break
@@ -104,13 +104,13 @@ def test_each_revision_can_be_taken_back_alone(empty: Database, cluster: Cluster
 
 def test_migrating_again_changes_nothing(database: Database, cluster: Cluster) -> None:
     before = catalogue(database)
-    assert migrate(database.owner_url, cluster.app_role) == head()
+    assert migrate(database.owner_url, cluster.app_role, cluster.worker_role) == head()
     assert catalogue(database) == before
 
 
 def test_many_who_migrate_at_once_wait_for_each_other(empty: Database, cluster: Cluster) -> None:
     program = "import sys; from memplane.adapters.postgres.provision import migrate; print(migrate(*sys.argv[1:]))"
-    command = [sys.executable, "-c", program, empty.owner_url, cluster.app_role]
+    command = [sys.executable, "-c", program, empty.owner_url, cluster.app_role, cluster.worker_role]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [head()] * 3
     assert differences(empty) == []
@@ -175,7 +175,7 @@ def test_a_schema_of_an_earlier_version_is_refused(database: Database, monkeypat
 
 
 def test_a_schema_whose_rights_went_to_another_role_is_refused(empty: Database, cluster: Cluster) -> None:
-    migrations.upgrade(driver(empty.owner_url), cluster.owner_role)
+    migrations.upgrade(driver(empty.owner_url), cluster.owner_role, worker_role=cluster.worker_role)
     with pytest.raises(SchemaMismatch, match=f"MEMPLANE_APP_ROLE={cluster.app_role}"):
         check_schema(empty.url)
 

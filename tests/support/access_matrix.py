@@ -38,6 +38,7 @@ class Tenants(Enum):
     LEFT_OUT = "the answer has the caller's own rows only"
     NOT_WRITTEN = "what is written is the caller's own"
     EACH = "of several ids each that is foreign is as if it were not there"
+    JOBS = "the caller sees and changes jobs of its own tenant alone"
     KEYS = "the caller sees and changes keys of its own tenant alone"
     THREADS = "a thread of the same name is the caller's own, or as if it were not there"
     OPERATED = "another tenant's stay as they are, and a foreign id is as if it were not there"
@@ -82,6 +83,7 @@ class Access:
         return (
             self.path.replace("{memory_id}", record)
             .replace("{entity_id}", record)
+            .replace("{job_id}", record)
             .replace("{key_id}", record[:32])
             .replace("{thread_id:text}", THREAD)
             .replace("{proposal_id}", record)
@@ -106,6 +108,7 @@ def _line(category: str) -> str:
 
 _READ, _WRITE, _ADMIN, _CONSENT = KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN, KeyScope.CONSENT
 _STATE = KeyScope.CHECKPOINT
+_JOBS, _JOB = "/v1/admin/jobs", "/v1/admin/jobs/{job_id}"
 _KEYS, _CHECKPOINT = "/v1/admin/keys", "/v1/checkpoints/{thread_id:text}"
 _MEMORY, _ENTITY = "/v1/memories/{memory_id}", "/v1/entities/{entity_id}"
 _PROPOSAL = "/v1/consents/{proposal_id}"
@@ -188,6 +191,9 @@ ACCESS: Sequence[Access] = (
     ),
     Access("POST", f"{_KEYS}/{{key_id}}/rotate", _ADMIN, Categories.NONE, Tenants.KEYS, body=lambda _: {}),
     Access("POST", f"{_KEYS}/{{key_id}}/revoke", _ADMIN, Categories.NONE, Tenants.KEYS),
+    Access("GET", _JOBS, _ADMIN, Categories.NONE, Tenants.JOBS),
+    Access("POST", _JOBS, _ADMIN, Categories.NONE, Tenants.JOBS, body=lambda _: {"name": "expiry"}),
+    *(Access("POST", f"{_JOB}/{verb}", _ADMIN, Categories.NONE, Tenants.JOBS) for verb in ("cancel", "retry")),
     Access(
         "POST", "/v1/admin/restore", _ADMIN, Categories.OPERATED, Tenants.OPERATED, deleted=True,
         body=lambda _: {"user_id": USER, "since": "2020-01-01T00:00:00Z"},

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import APP_ROLE, OWNER_ROLE, migrate, provision_embedded
+from memplane.adapters.postgres.provision import APP_ROLE, OWNER_ROLE, WORKER_ROLE, migrate, provision_embedded
 
 SELECTION = "MEMPLANE_TEST_POSTGRES"
 """Environment variable that chooses the server: unset or `embedded`, `testcontainers`, or an administrator's URL."""
@@ -31,12 +31,14 @@ class Database:
         name: the database.
         url: the application's role, which row-level security binds.
         owner_url: the schema's owner, which migrates.
+        worker_url: the worker's role, which takes jobs out of the queue.
         admin_url: the administrator, whom row-level security does not bind when it is a superuser.
     """
 
     name: str
     url: str
     owner_url: str
+    worker_url: str
     admin_url: str
 
     def new_tenant(self) -> str:
@@ -60,13 +62,15 @@ class Cluster:
         template: a migrated database to copy.
         owner_role: owner of the schema.
         app_role: role of the application.
-        password: of both roles; empty where the server asks for none.
+        worker_role: role of the worker.
+        password: of these roles; empty where the server asks for none.
     """
 
     admin_url: str
     template: str
     owner_role: str
     app_role: str
+    worker_role: str
     password: str
 
     def database(self, name: str) -> Database:
@@ -76,6 +80,7 @@ class Cluster:
             name=name,
             url=_changed(self.admin_url, username=self.app_role, **login),
             owner_url=_changed(self.admin_url, username=self.owner_role, **login),
+            worker_url=_changed(self.admin_url, username=self.worker_role, **login),
             admin_url=_changed(self.admin_url, database=name),
         )
 
@@ -144,7 +149,7 @@ def _embedded() -> Iterator[Cluster]:
         with EmbeddedPostgres.start(folder / "data", durable=False, options={"max_connections": "200"}) as server:
             template = "memplane_test"
             provision_embedded(server, template)
-            yield Cluster(server.admin_conninfo, template, OWNER_ROLE, APP_ROLE, "")
+            yield Cluster(server.admin_conninfo, template, OWNER_ROLE, APP_ROLE, WORKER_ROLE, "")
     finally:
         shutil.rmtree(folder)
 
@@ -162,11 +167,11 @@ def _container_url() -> Iterator[str]:
 def _prepared(admin_url: str) -> Iterator[Cluster]:
     """Somebody's server: roles and databases of our own, under names that this session alone has."""
     mark = secrets.token_hex(4)
-    template, owner, app = (f"memplane_test_{mark}{part}" for part in ("", "_owner", "_app"))
-    cluster = Cluster(_changed(admin_url), template, owner, app, secrets.token_urlsafe(24))
+    template, owner, app, worker = (f"memplane_test_{mark}{part}" for part in ("", "_owner", "_app", "_worker"))
+    cluster = Cluster(_changed(admin_url), template, owner, app, worker, secrets.token_urlsafe(24))
     with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
         try:
-            for role in (owner, app):
+            for role in (owner, app, worker):
                 made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
                 admin.execute(made.format(sql.Identifier(role), sql.Literal(cluster.password)))
             admin.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(sql.Identifier(owner)))
@@ -174,13 +179,13 @@ def _prepared(admin_url: str) -> Iterator[Cluster]:
                 sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(template), sql.Identifier(owner))
             )
             _prepare(cluster.database(template).admin_url, owner)
-            migrate(cluster.database(template).owner_url, app)
+            migrate(cluster.database(template).owner_url, app, worker)
             yield cluster
         finally:
             left = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
             for (name,) in admin.execute(left, (template,)).fetchall():
                 admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-            for role in (owner, app):
+            for role in (owner, app, worker):
                 admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
 
 

@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from memplane.application.jobs.queueing import JobQueue
+from memplane.application.jobs.records import Claim, JobRun
 from memplane.application.jobs.running import Done, Jobs
+from memplane.domain.working import JobState
 from support.callers import Tenant
 
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
@@ -23,10 +26,31 @@ class Night:
     def __post_init__(self) -> None:
         wired = self.tenant.server.wired
         self.jobs = Jobs(wired.storage, wired.policies, wired.gateway, lambda: self.now)
+        self.queue = JobQueue(wired.storage, wired.policies, lambda: self.now)
 
     def run(self, name: str, **more: Any) -> Done:  # noqa: ANN401 - of the run
         """Run a job to its end."""
         return self.tenant.server.run(self.jobs.run(name, self.tenant.name, **more))
+
+    def ask(self, name: str) -> JobRun:
+        """Put a job into the queue."""
+        return self.tenant.server.run(self.queue.ask(self.tenant.name, name))
+
+    def perform(self, job: JobRun, number: int = 0, source: str = "test") -> timedelta | None:
+        """Do a job as a worker to whom the queue gave it so many times before."""
+        return self.tenant.server.run(self.jobs.perform(self.tenant.name, job.id, Claim(source, number)))
+
+    def found(self, job: JobRun) -> JobRun:
+        """A job as it is now."""
+        page, _ = self.tenant.server.run(self.queue.page(self.tenant.name, 1000))
+        return next(each for each in page if each.id == job.id)
+
+    def worked_off(self) -> list[JobRun]:
+        """Do what waits, as a worker would, and list all jobs."""
+        page, _ = self.tenant.server.run(self.queue.page(self.tenant.name, 1000, state=JobState.WAITING))
+        for each in reversed(page):
+            self.perform(each)
+        return list(self.tenant.server.run(self.queue.page(self.tenant.name, 1000))[0])
 
     def counts(self, name: str, **more: Any) -> Mapping[str, float]:  # noqa: ANN401 - of the run
         """What a job did in this period."""
@@ -51,8 +75,8 @@ def state(tenant: Tenant, memory: str, column: str = "state") -> Any:  # noqa: A
     return found[0][column] if found else None
 
 
-class Stopped(Exception):
-    """A worker that ends after a batch."""
+class Stopped(BaseException):
+    """A worker that ends after a batch, and has no time to say so."""
 
 
 def after_batches(count: int) -> Callable[[Mapping[str, float]], None]:

@@ -14,6 +14,7 @@ RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
 CONSENT = "consent.yaml"
 LIFECYCLE = "lifecycle.yaml"
+WORKERS = "workers.yaml"
 
 SMALL = {
     "categories.yaml": """\
@@ -78,7 +79,21 @@ decay: {rate: 0.0002, floor: 0.05}
 layers: {promote_hits: 3, promote_days: 7, capacity: 500, archive_score: 0.5, archive_days: 30}
 size: {max: 100000, prune_percent: 10}
 purge_days: 30
-hour: 4
+""",
+    "workers.yaml": """\
+schedules:
+  expiry: "0 4 * * *"
+  proposals: "5 4 * * *"
+  decay: "10 4 * * *"
+  ttl: "15 4 * * 1-5"
+  layers: "20 4 * * *"
+  size: "25 4 1 * *"
+  purge: "30 4 * * *"
+  seal: "35 4 * * *"
+  gc: off
+attempts: 5
+pause_seconds: 30
+longest_pause_seconds: 3600
 """,
 }
 

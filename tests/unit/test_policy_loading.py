@@ -27,6 +27,7 @@ from unit.small_policy import (
     RANKING,
     SMALL,
     TRUST,
+    WORKERS,
     WRITING,
     mistakes,
     write_small,
@@ -147,7 +148,7 @@ def test_the_digest_is_over_names_lengths_and_bytes(tmp_path: Path) -> None:
     policy = load_policy(write_small(tmp_path))
     stream = b"".join(
         file.encode() + b"\0" + str(len(SMALL[file].encode())).encode() + b"\0" + SMALL[file].encode()
-        for file in (CATEGORIES, CONSENT, LIFECYCLE, MERGE, RANKING, TRUST, WRITING)
+        for file in (CATEGORIES, CONSENT, LIFECYCLE, MERGE, RANKING, TRUST, WORKERS, WRITING)
     )
     assert policy.digest == "sha256:" + sha256(stream).hexdigest()
     (tmp_path / TRUST).write_text(SMALL[TRUST] + "# a comment\n", encoding="utf-8")

@@ -14,7 +14,18 @@ from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Pii
 from memplane.domain.policy import ContextMode, RankingMethod, Trust
 from memplane.domain.screening import Screening
-from unit.small_policy import CATEGORIES, CONSENT, LIFECYCLE, MERGE, RANKING, SMALL, TRUST, WRITING, write_small
+from unit.small_policy import (
+    CATEGORIES,
+    CONSENT,
+    LIFECYCLE,
+    MERGE,
+    RANKING,
+    SMALL,
+    TRUST,
+    WORKERS,
+    WRITING,
+    write_small,
+)
 
 
 def schema_of(file: str) -> dict[str, Any]:
@@ -135,8 +146,14 @@ AGREED = [
     (LIFECYCLE, "floor: 0.05", "floor: 1.5", "surer than sure, to go"),
     (LIFECYCLE, "capacity: 500", "capacity: 0", "no room at all"),
     (LIFECYCLE, "prune_percent: 10", "prune_percent: 101", "more than everything"),
-    (LIFECYCLE, "hour: 4", "hour: 24", "no hour"),
-    (LIFECYCLE, "hour: 4", "hours: 4", "unknown key of the lifecycle"),
+    (LIFECYCLE, "purge_days: 30", "purge_days: 30\nhour: 4", "unknown key of the lifecycle"),
+    (WORKERS, '"25 4 1 * *"', '"25 4 1 *"', "four fields"),
+    (WORKERS, '"25 4 1 * *"', "25", "no cron at all"),
+    (WORKERS, "gc: off", "gc: on", "on, but when"),
+    (WORKERS, "gc: off", "gcc: off", "unknown job"),
+    (WORKERS, "  gc: off\n", "", "a job left out"),
+    (WORKERS, "attempts: 5", "attempts: 0", "never tried"),
+    (WORKERS, "pause_seconds: 30\n", "pause_seconds: 0\n", "no pause"),
 ]
 
 

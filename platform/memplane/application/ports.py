@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memplane.application.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
+from memplane.application.jobs.records import Claim
 from memplane.application.portable import PortableReader
 from memplane.application.records import (
     Access,
@@ -42,6 +43,39 @@ class Clock(Protocol):
 
     def __call__(self) -> datetime:
         """Now, in UTC."""
+        ...
+
+
+class Perform(Protocol):
+    """Does a job that the queue gave to a worker."""
+
+    async def __call__(self, tenant: str, job: UUID, claim: Claim, /) -> timedelta | None:
+        """Do it.
+
+        Returns:
+            After how long the queue is to give it again; ``None`` when it need not.
+        """
+        ...
+
+
+class Worker(Protocol):
+    """Takes jobs out of the queue and does them, for every tenant."""
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            StorageUnavailable: the queue cannot be reached.
+            UnsafeRole: the worker's role has other rights than it should.
+        """
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    async def close(self) -> None:
+        """Hand the job under way back after its batch, and disconnect."""
         ...
 
 

@@ -88,7 +88,6 @@ class LifecycleRules:
         max_size: as many active memories a user may have.
         prune_percent: beyond, so much of them is archived at a time.
         purge_after: how long what is deleted can be restored.
-        hour: from which hour of the day on (UTC) the work of the night is done.
     """
 
     idle: timedelta = 60 * DAY
@@ -103,7 +102,6 @@ class LifecycleRules:
     max_size: int = 100_000
     prune_percent: int = 10
     purge_after: timedelta = 30 * DAY
-    hour: int = 4
 
 
 @dataclass(frozen=True, slots=True)

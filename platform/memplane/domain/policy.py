@@ -16,6 +16,7 @@ from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Finder, Pii, find
 from memplane.domain.screening import Screening
+from memplane.domain.working import WorkerRules
 
 
 class ContextMode(StrEnum):
@@ -229,6 +230,7 @@ class Policy:
         merging: from which similarity on two texts may be one fact.
         consent: which fields of a profile need a person's consent, and which apply by themselves.
         lifecycle: what becomes of memories with time.
+        workers: when background work is done, and how often it is tried.
         digest: ``sha256:`` and the hash of the files' content.
         find_pii: what finds personal data; chosen by the operator's settings, not by the files.
     """
@@ -243,6 +245,7 @@ class Policy:
     consent: ConsentRules
     digest: str
     lifecycle: LifecycleRules = field(default_factory=LifecycleRules)
+    workers: WorkerRules = field(default_factory=WorkerRules)
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
     def allowlist(self, agent: str) -> Allowlist:

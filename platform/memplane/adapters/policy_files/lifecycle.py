@@ -11,7 +11,7 @@ MAX_MEMORIES = 10_000_000
 
 def read_lifecycle(root: Value) -> LifecycleRules:
     """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days", "hour"))
+    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"))
     ttl = fields["ttl"].fields(("days", "importance_below"))
     decay = fields["decay"].fields(("rate", "floor"))
     layers = fields["layers"].fields(("promote_hits", "promote_days", "capacity", "archive_score", "archive_days"))
@@ -29,7 +29,6 @@ def read_lifecycle(root: Value) -> LifecycleRules:
         max_size=size["max"].whole(1, MAX_MEMORIES, fallback=1),
         prune_percent=size["prune_percent"].whole(1, 100, fallback=1),
         purge_after=_days(fields["purge_days"]),
-        hour=fields["hour"].whole(0, 23),
     )
 
 

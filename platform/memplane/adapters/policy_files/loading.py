@@ -13,6 +13,7 @@ from memplane.adapters.policy_files.ranking import read_ranking
 from memplane.adapters.policy_files.report import Problem, Report
 from memplane.adapters.policy_files.trust import read_trust
 from memplane.adapters.policy_files.value import Value, did_you_mean
+from memplane.adapters.policy_files.workers import read_workers
 from memplane.adapters.policy_files.writing import read_writing
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
@@ -24,8 +25,9 @@ RANKING = "ranking.yaml"
 MERGE = "merge.yaml"
 CONSENT = "consent.yaml"
 LIFECYCLE = "lifecycle.yaml"
+WORKERS = "workers.yaml"
 
-KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE, CONSENT, LIFECYCLE)
+KNOWN_FILES = (CATEGORIES, TRUST, WRITING, RANKING, MERGE, CONSENT, LIFECYCLE, WORKERS)
 """The files of a policy: all of them must be in the folder, and no other YAML file may be."""
 
 _YAML_SUFFIXES = frozenset({".yaml", ".yml"})
@@ -63,6 +65,7 @@ def load_policy(folder: Path) -> Policy:
         merging=read_merge(roots[MERGE]),
         consent=consent,
         lifecycle=read_lifecycle(roots[LIFECYCLE]),
+        workers=read_workers(roots[WORKERS]),
         digest=digest_of(contents),
     )
     report.raise_if_any()

@@ -169,6 +169,10 @@ class Value:
         """A member of an enumeration."""
         return options(self.known(kind, tuple(options), fallback))
 
+    def says_off(self) -> bool:
+        """Whether it says ``off``, which YAML takes for a truth value unless it is quoted."""
+        return isinstance(self.node, yaml.ScalarNode) and self.node.value == "off"
+
     def flag(self, *, fallback: bool = False) -> bool:
         """``true`` or ``false``."""
         scalar = self._scalar("true or false", "bool")

@@ -9,6 +9,7 @@ from memplane.adapters.sql.revisions import check_fit, current
 from memplane.domain.errors import SchemaMismatch, StorageError, StorageUnavailable
 
 APP_ROLE = "memplane_app"
+WORKER_ROLE = "memplane_worker"
 OWNER_ROLE = "memplane_owner"
 DATABASE = "memplane"
 
@@ -20,7 +21,7 @@ def provision_embedded(server: EmbeddedPostgres, database: str = DATABASE) -> st
         The URL by which the application connects.
     """
     with psycopg.connect(server.admin_conninfo, autocommit=True) as connection:
-        for role in (OWNER_ROLE, APP_ROLE):
+        for role in (OWNER_ROLE, APP_ROLE, WORKER_ROLE):
             if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
                 connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,)).fetchone():
@@ -33,29 +34,36 @@ def provision_embedded(server: EmbeddedPostgres, database: str = DATABASE) -> st
     return server.url(user=APP_ROLE, database=database)
 
 
-def migrate(owner_url: str, app_role: str = APP_ROLE) -> str:
+def worker_url(url: str) -> str:
+    """Where the worker takes jobs out of the queue of an embedded server, whose roles need no password."""
+    return sa.make_url(url).set(username=WORKER_ROLE).render_as_string(hide_password=False)
+
+
+def migrate(owner_url: str, app_role: str = APP_ROLE, worker_role: str = WORKER_ROLE) -> str:
     """Bring a database to this version's schema, as its owner.
 
     Args:
         owner_url: a PostgreSQL URL of a role that may create tables.
         app_role: the role by which the application connects; it is made, without a password, when it is missing and
             the owner may make roles.
+        worker_role: the same for the role that takes jobs out of the queue.
 
     Returns:
         The revision that the database is at.
 
     Raises:
         StorageUnavailable: the database cannot be reached.
-        StorageError: the application's role is missing and the owner may not make it.
+        StorageError: a role is missing and the owner may not make it.
     """
     url = sa.make_url(owner_url).set(drivername="postgresql+psycopg")
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     try:
         with engine.begin() as connection:
-            _ensure_role(connection, app_role)
+            _ensure_role(connection, app_role, "application")
+            _ensure_role(connection, worker_role, "worker")
         from memplane.adapters.sql.migrations import upgrade  # noqa: PLC0415 - Alembic is slow to load
 
-        upgrade(url.render_as_string(hide_password=False), app_role)
+        upgrade(url.render_as_string(hide_password=False), app_role, worker_role=worker_role)
         with engine.begin() as connection:
             return current(connection) or ""
     except sa.exc.OperationalError as error:
@@ -64,7 +72,7 @@ def migrate(owner_url: str, app_role: str = APP_ROLE) -> str:
         engine.dispose()
 
 
-def _ensure_role(connection: sa.Connection, role: str) -> None:
+def _ensure_role(connection: sa.Connection, role: str, whose: str) -> None:
     if connection.execute(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role"), {"role": role}).first():
         return
     quoted = connection.dialect.identifier_preparer.quote(role)
@@ -72,7 +80,7 @@ def _ensure_role(connection: sa.Connection, role: str) -> None:
         connection.execute(sa.text(f"CREATE ROLE {quoted} LOGIN"))
     except sa.exc.ProgrammingError as error:
         raise StorageError(
-            f"the application's role '{role}' does not exist and this role may not create it; as an administrator run: "
+            f"the {whose}'s role '{role}' does not exist and this role may not create it; as an administrator run: "
             f"CREATE ROLE {quoted} LOGIN PASSWORD '…'"
         ) from error
 

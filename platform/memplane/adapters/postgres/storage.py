@@ -23,6 +23,7 @@ from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.checkpoint_exchange import CheckpointExchange
 from memplane.adapters.postgres.exchange import Exchange, ReadConnection
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
+from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.scopes import ScopeMemory
 from memplane.adapters.postgres.search import PostgresReader
@@ -45,7 +46,9 @@ from memplane.domain.scope import Scope
 T = TypeVar("T")
 _ATTEMPTS = 5
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock
-_SESSION = "-c timezone=UTC -c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout=60000"
+_SESSION = (
+    "-c timezone=UTC -c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout={idle}"
+)
 
 
 class PostgresStorage:
@@ -63,10 +66,11 @@ class PostgresStorage:
         pool_size: int = 8,
         pool_wait: float = 5.0,
         statement_timeout_ms: int = 10_000,
+        idle_transaction_ms: int = 60_000,
         scopes: ScopeMemory | None = None,
     ) -> None:
         self._scopes = scopes
-        options = _SESSION.format(ms=statement_timeout_ms)
+        options = _SESSION.format(ms=statement_timeout_ms, idle=idle_transaction_ms)
         self._readers: AsyncConnectionPool[ReadConnection] = AsyncConnectionPool(
             url,
             connection_class=ReadConnection,
@@ -306,7 +310,7 @@ async def _lock(session: Session, names: Sequence[str]) -> None:
     await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-WAYS = Ways(_candidates, _lock, _memories)
+WAYS = Ways(_candidates, _lock, _memories, send=send)
 
 
 def _pause(attempt: int) -> float:

@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from memplane.adapters.sql.columns import (
+    count_column,
     id_column,
     metadata,
     name_column,
@@ -125,8 +126,15 @@ job_runs = sa.Table(
     sa.Column("counts", Json, nullable=False),
     time_column("started_at", nullable=False),
     time_column("finished_at"),
+    id_column("id", nullable=True),  # the version before makes rows without
+    sa.Column("state", sa.String(16), nullable=False, server_default="done"),
+    count_column("attempts"),  # in a row, that came no further
+    time_column("due_at"),  # not before that, of one that waits
+    sa.Column("error", sa.Text),  # of the last attempt
     sa.PrimaryKeyConstraint("tenant_id", "name", "period"),
     to_tenant(),
+    sa.Index("uq_job_runs_tenant_id_id", "tenant_id", "id", unique=True),
+    sa.Index("ix_job_runs_state", "tenant_id", "state"),
 )
 
 api_keys = sa.Table(

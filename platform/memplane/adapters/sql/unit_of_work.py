@@ -13,7 +13,7 @@ from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
-from memplane.adapters.sql.job_runs import SqlJobRuns
+from memplane.adapters.sql.job_runs import Send, SqlJobRuns
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
@@ -46,12 +46,14 @@ class Ways:
         lock: lets no other transaction take the same names until this one ends.
         read: reads memories by their ids, where there is a faster way than that of every database.
         row_locks: whether a row can be locked; else a transaction that writes is the only one.
+        send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
     """
 
     candidates: FindCandidates
     lock: Callable[[Session, Sequence[str]], Awaitable[None]]
     read: ReadMemories | None = None
     row_locks: bool = True
+    send: Send | None = None
 
 
 def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
@@ -76,7 +78,7 @@ class SqlUnitOfWork:
         self.answers: Answers = SqlAnswers(session)
         self.consents: Consents = SqlConsents(session)
         self.upkeep: Upkeep = SqlUpkeep(session, syntax)
-        self.jobs: JobRuns = SqlJobRuns(session)
+        self.jobs: JobRuns = SqlJobRuns(session, ways.send)
         self.checkpoints: CheckpointStore = SqlCheckpoints(session)
         self.portable: PortableStore = SqlPortableStore(session)
         self.erasures: Erasures = SqlErasures(session)

@@ -9,6 +9,7 @@ from memplane.application.jobs.records import JobRun, Wanted
 from memplane.domain.lifecycle import Weighed
 from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.scope import Scope
+from memplane.domain.working import JobState
 
 
 class Upkeep(Protocol):
@@ -74,14 +75,38 @@ class JobRuns(Protocol):
         """The run of a period, locked until the transaction ends; or none."""
         ...
 
+    async def by_id(self, job: UUID) -> JobRun | None:
+        """A run, locked until the transaction ends; or none."""
+        ...
+
     async def last(self, name: str) -> JobRun | None:
         """The run of the latest period; or none."""
+        ...
+
+    async def latest(self) -> list[JobRun]:
+        """The run of the latest period of each job."""
+        ...
+
+    async def add(self, run: JobRun) -> bool:
+        """Store a run, unless there is one of its period."""
         ...
 
     async def keep(self, run: JobRun) -> None:
         """Store a run; the one of its period is locked or new."""
         ...
 
-    async def all(self, limit: int) -> list[JobRun]:
-        """Runs, the latest period first."""
+    async def send(self, run: JobRun) -> None:
+        """Tell the queue of a run that waits, when the transaction commits."""
+        ...
+
+    async def next_due(self, now: datetime) -> JobRun | None:
+        """The next run to work on, of those that wait and those whose worker is gone; or none."""
+        ...
+
+    async def forgotten(self, now: datetime, since: datetime) -> list[JobRun]:
+        """Runs whose worker's lease has ended, and those that could be begun since a moment and were not, locked."""
+        ...
+
+    async def all(self, limit: int, *, before: UUID | None = None, state: JobState | None = None) -> list[JobRun]:
+        """Runs, the newest first: of those that are older than one, in a state."""
         ...

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
+
+from memplane.domain.memory import new_id
+from memplane.domain.working import JobState
 
 
 class Due(StrEnum):
@@ -42,6 +46,11 @@ class JobRun:
         counts: what was done so far.
         finished_at: when it came to its end; ``None`` while it has not.
         worker: who is at it, until ``lease_until``.
+        id: by which the queue and an administrator name it.
+        state: where it stands.
+        attempts: how often in a row it was begun and came no further.
+        due_at: a waiting one is not begun before; ``None`` for at once.
+        error: what was wrong with the last attempt.
     """
 
     name: str
@@ -53,3 +62,30 @@ class JobRun:
     finished_at: datetime | None = None
     worker: str | None = None
     lease_until: datetime | None = None
+    id: UUID = field(default_factory=new_id)
+    state: JobState = JobState.RUNNING
+    attempts: int = 0
+    due_at: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's claim to a job that the queue gave it.
+
+    Attributes:
+        source: what the queue delivered.
+        number: how often it delivered that before.
+    """
+
+    source: str
+    number: int
+
+    @property
+    def worker(self) -> str:
+        """How the run names the worker."""
+        return f"{self.source}/{self.number}"
+
+    def continues(self, worker: str | None) -> bool:
+        """Whether a worker has the job by an earlier delivery of the same, which the queue has given up."""
+        return worker is not None and worker.startswith(f"{self.source}/") and worker != self.worker

@@ -1,24 +1,25 @@
 """Running jobs: batch by batch, each in one transaction with its note, so that nothing is done twice or left out."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from memplane.application.gateway import Gateway, Write
-from memplane.application.jobs.records import JobRun
+from memplane.application.jobs.records import Claim, JobRun
 from memplane.application.jobs.steps import JOBS, ONCE_A_DAY, Batch, Step
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, LimitExceeded, MemplaneError, NotFound
+from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
 from memplane.domain.policy import Trust
 from memplane.domain.principal import JOB, KeyScope, Principal, Reach
+from memplane.domain.working import LIVE, JobState, WorkerRules
 
 logger = logging.getLogger("memplane.jobs")
 LEASE = timedelta(minutes=5)
-"""For so long after its last batch nobody else takes a job from a worker: a killed one is waited for no longer."""
-MAX_RUNS = 1000
+"""For so long after its last batch nobody else takes a job from a worker, unless the queue knows that it is gone."""
+AT_ONCE = timedelta(0)
 Progress = Callable[[Mapping[str, float]], None]
 
 
@@ -47,7 +48,7 @@ class _Undone(Exception):
 
 
 class Jobs:
-    """The work of the night, for one tenant or for all; by hand, or by the server at its hour."""
+    """Doing a job for a tenant: by hand, or because the queue gave it to a worker."""
 
     def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
         self._storage = storage
@@ -55,12 +56,17 @@ class Jobs:
         self._gateway = gateway
         self._clock = clock
         self._worker = str(uuid4())
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Hand back, after the batch under way, what the queue gave."""
+        self._stopping = True
 
     async def run(
         self, name: str, tenant: str, *, dry_run: bool = False, as_of: datetime | None = None,
         progress: Progress = lambda _: None,
     ) -> Done:  # fmt: skip
-        """Do a job for a tenant, from where it was left in this period.
+        """Do a job for a tenant here and now, from where it was left in this period.
 
         Args:
             name: of the job.
@@ -73,99 +79,174 @@ class Jobs:
             NotFound: there is no such job, or no such tenant.
             Conflict: another worker is at it, or has done it for a later day.
         """
-        step = JOBS.get(name)
-        if step is None:
-            raise NotFound(f"there is no job '{name}'; there are {', '.join(JOBS)}")
+        step = step_of(name)
         if not await self._storage.has_tenant(tenant):
             raise NotFound(f"there is no tenant '{tenant}'")
         moment = as_of or self._clock()
         if dry_run:
             return await self._dry(name, tenant, step, moment, progress)
-        principal = _principal(name, tenant)
         run = await self._storage.write(Reach(tenant), lambda uow: self._begun(uow, name, moment))
-        outcome = "unchanged" if _ended(run) else "done"
-        while not _ended(run):
-            run = await self._batch(principal, step, run)
-            progress(run.counts)
+        outcome = "unchanged" if run.state is JobState.DONE else "done"
+        try:
+            while run.state is not JobState.DONE:
+                run = await self._batch(_principal(name, tenant), step, run, self._worker)
+                progress(run.counts)
+        except Exception as error:
+            await self._failed(tenant, run, self._worker, error, None)
+            raise
         return Done(name, tenant, outcome, run.period, run.counts)
 
-    async def due(self) -> None:
-        """Do what of the night's work this day has not seen yet, for every tenant; what fails leaves the rest."""
-        now = self._clock()
-        if now.hour < self._policies.current.lifecycle.hour:
-            return
-        period = _period(now)
-        for tenant in await self._storage.tenants():
-            last = await self._storage.write(Reach(tenant), lambda uow: uow.jobs.all(len(JOBS) * 2))
-            done = {run.name for run in last if run.period >= period and run.finished_at is not None}
-            for name in JOBS:
-                if name not in done:
-                    await self._tried(name, tenant)
+    async def perform(self, tenant: str, job: UUID, claim: Claim) -> timedelta | None:
+        """Do a job that the queue gave to a worker.
 
-    async def runs(self, tenant: str, limit: int = 100) -> Sequence[JobRun]:
-        """What was done for a tenant, the latest day first.
+        Returns:
+            After how long the queue is to give it again; ``None`` when it need not.
 
         Raises:
-            LimitExceeded: it is too much.
+            StorageError: what became of it cannot be noted.
         """
-        if not 1 <= limit <= MAX_RUNS:
-            raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_RUNS}", field="limit")
-        return await self._storage.write(Reach(tenant), lambda uow: uow.jobs.all(limit))
-
-    async def tenants(self) -> Sequence[str]:
-        """Every tenant."""
-        return await self._storage.tenants()
-
-    async def _tried(self, name: str, tenant: str) -> None:
+        taken = await self._storage.write(Reach(tenant), lambda uow: self._taken(uow, job, claim))
+        if not isinstance(taken, JobRun):
+            return taken
+        run = taken
         try:
-            done = await self.run(name, tenant)
-        except Conflict:
-            return  # another server is at it
-        except MemplaneError as error:
-            logger.warning("%s of %s failed, and is tried again: %s", name, tenant, error)
-            return
-        if done.outcome == "done" and any(done.counts.values()):
-            logger.info("%s of %s: %s", name, tenant, dict(done.counts))
+            step = step_of(run.name)
+            while run.state is JobState.RUNNING:
+                if self._stopping:
+                    return await self._handed_back(tenant, run, claim.worker)
+                run = await self._batch(_principal(run.name, tenant), step, run, claim.worker)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the worker goes on with the next
+            return await self._failed(tenant, run, claim.worker, error, self._policies.current.workers)
+        if any(run.counts.values()):
+            logger.info("%s of %s: %s", run.name, tenant, dict(run.counts))
+        return None
 
     async def _begun(self, uow: UnitOfWork, name: str, moment: datetime) -> JobRun:
         """The run of this period, with the lease taken: begun, gone on with, or found to be finished."""
-        now, period = self._clock(), _period(moment)
+        now, period = self._clock(), period_of(moment)
         last = await uow.jobs.last(name)
-        if last is not None and last.period > period and name in ONCE_A_DAY:
-            raise Conflict(f"{name} was done for {last.period} already: it is not done for an earlier day after that")
+        if _overtaken(last, name, period):
+            raise Conflict(f"{name} was done for a later day already: it is not done for an earlier day after that")
         run = await uow.jobs.find(name, period)
-        if run is not None and run.finished_at is not None and name in ONCE_A_DAY:
+        if run is not None and run.state is JobState.DONE and name in ONCE_A_DAY:
             return run
         if run is not None and run.worker != self._worker and _leased(run, now):
             raise Conflict(f"another worker is at {name} for {period}; it is waited for until {run.lease_until}")
-        if run is None or run.finished_at is not None:
-            counts = {} if run is None else run.counts
-            run = JobRun(name, period, moment, now, counts=counts)
-        run = replace(run, worker=self._worker, lease_until=now + LEASE)
+        if run is None:
+            run = JobRun(name, period, moment, now)
+        elif run.state is JobState.DONE:
+            run = replace(run, as_of=moment, started_at=now, finished_at=None, attempts=0, error=None)
+        run = replace(
+            run,
+            state=JobState.RUNNING,
+            worker=self._worker,
+            lease_until=now + LEASE,
+            due_at=None,
+            finished_at=None,
+        )
         await uow.jobs.keep(run)
         return run
 
-    async def _batch(self, principal: Principal, step: Step, run: JobRun) -> JobRun:
+    async def _taken(self, uow: UnitOfWork, job: UUID, claim: Claim) -> JobRun | timedelta | None:
+        """The run with the lease taken; or how long somebody else has it, or what it waits for; or none at rest."""
+        run, now = await uow.jobs.by_id(job), self._clock()
+        if run is None or run.state not in LIVE:
+            return None
+        if _leased(run, now) and run.lease_until is not None and not claim.continues(run.worker):
+            return run.lease_until - now
+        if run.due_at is not None and now < run.due_at:
+            return run.due_at - now
+        ended = replace(run, finished_at=now, worker=None, lease_until=None, due_at=None)
+        if run.attempts >= self._policies.current.workers.attempts:
+            told = run.error or f"its worker was gone {run.attempts} times in the middle of it"
+            logger.error("%s (%s) is parked: %s", run.name, run.id, told)
+            await uow.jobs.keep(replace(ended, state=JobState.PARKED, error=told))
+            return None
+        if _overtaken(await uow.jobs.last(run.name), run.name, run.period):
+            await uow.jobs.keep(replace(ended, state=JobState.CANCELLED, error="it was done for a later day already"))
+            return None
+        run = replace(
+            run,
+            state=JobState.RUNNING,
+            attempts=run.attempts + 1,
+            started_at=run.started_at if run.place is not None else now,
+            worker=claim.worker,
+            lease_until=now + LEASE,
+            due_at=None,
+        )
+        await uow.jobs.keep(run)
+        return run
+
+    async def _batch(self, principal: Principal, step: Step, run: JobRun, worker: str) -> JobRun:
         """One batch, and the note of it in the same transaction."""
         now = self._clock()
 
         async def work(write: Write) -> JobRun:
             here = await write.uow.jobs.find(run.name, run.period)
-            if here is None or here.worker != self._worker or here.finished_at is not None:
+            if here is None or here.worker != worker or here.state is not JobState.RUNNING:
                 raise Conflict(f"another worker took {run.name} over")
             batch = await step(write, here.as_of, here.place)
+            more = batch.place is not None
             after = replace(
                 here,
                 place=batch.place,
                 counts=_added(here.counts, batch.counts, run.name),
-                finished_at=now if batch.place is None else None,
-                worker=None if batch.place is None else self._worker,
-                lease_until=None if batch.place is None else now + LEASE,
+                state=JobState.RUNNING if more else JobState.DONE,
+                finished_at=None if more else now,
+                worker=worker if more else None,
+                lease_until=now + LEASE if more else None,
+                attempts=1 if more else here.attempts,
+                error=None,
             )
             await write.uow.jobs.keep(after)
             return after
 
         return await self._gateway.run(principal, self._policies.current, now, work)
+
+    async def _failed(
+        self, tenant: str, run: JobRun, worker: str, error: Exception, rules: WorkerRules | None
+    ) -> timedelta | None:
+        """Note what was wrong, unless somebody else has the job by now: it waits for its next attempt, or is parked.
+
+        By hand there is none who would try it again: it is parked at once.
+        """
+
+        async def noted(uow: UnitOfWork) -> timedelta | None:
+            here, now = await uow.jobs.by_id(run.id), self._clock()
+            if here is None or here.worker != worker or here.state is not JobState.RUNNING:
+                return None
+            passing = isinstance(error, StorageUnavailable)  # of the database, and not of the job
+            here = replace(here, worker=None, lease_until=None, error=_told(error))
+            if rules is None or (here.attempts >= rules.attempts and not passing):
+                await uow.jobs.keep(replace(here, state=JobState.PARKED, finished_at=now))
+                logger.error("%s of %s is parked after %d attempts: %s", run.name, tenant, here.attempts, here.error)
+                return None
+            pause = rules.pause_after(max(here.attempts, 1))
+            attempted = max(here.attempts - passing, 0)
+            here = replace(here, state=JobState.WAITING, due_at=now + pause, attempts=attempted)
+            await uow.jobs.keep(here)
+            return pause
+
+        pause = await self._storage.write(Reach(tenant), noted)
+        if pause is not None:
+            logger.warning("%s of %s failed, and is tried again in %s: %s", run.name, tenant, pause, _told(error))
+        if not isinstance(error, MemplaneError):
+            logger.error("%s of %s met what it does not expect", run.name, tenant, exc_info=error)
+        return pause
+
+    async def _handed_back(self, tenant: str, run: JobRun, worker: str) -> timedelta:
+        """Let another worker go on at once."""
+
+        async def back(uow: UnitOfWork) -> None:
+            here = await uow.jobs.by_id(run.id)
+            if here is not None and here.worker == worker and here.state is JobState.RUNNING:
+                attempts = max(here.attempts - 1, 0)
+                await uow.jobs.keep(
+                    replace(here, state=JobState.WAITING, worker=None, lease_until=None, attempts=attempts)
+                )
+
+        await self._storage.write(Reach(tenant), back)
+        return AT_ONCE
 
     async def _dry(self, name: str, tenant: str, step: Step, moment: datetime, progress: Progress) -> Done:
         """Each batch is done and taken back; the next begins where it ended."""
@@ -183,25 +264,46 @@ class Jobs:
             counts = _added(counts, batch.counts, name)
             progress(counts)
             if batch.place is None or batch.place == "again":
-                return Done(name, tenant, "dry_run", _period(moment), counts)
+                return Done(name, tenant, "dry_run", period_of(moment), counts)
 
 
-def _principal(name: str, tenant: str) -> Principal:
-    """Who does the work of the night, as history names it."""
-    return Principal(tenant, None, Trust.FULL, frozenset(KeyScope), f"{JOB}{name}")
+def step_of(name: str) -> Step:
+    """What a job does.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    step = JOBS.get(name)
+    if step is None:
+        raise NotFound(f"there is no job '{name}'; there are {', '.join(JOBS)}")
+    return step
 
 
-def _period(moment: datetime) -> str:
+def period_of(moment: datetime) -> str:
+    """The day of a moment, as ISO 8601 has it."""
     return moment.date().isoformat()
 
 
-def _ended(run: JobRun) -> bool:
-    return run.finished_at is not None
+def _principal(name: str, tenant: str) -> Principal:
+    """Who does background work, as history names it."""
+    return Principal(tenant, None, Trust.FULL, frozenset(KeyScope), f"{JOB}{name}")
+
+
+def _overtaken(last: JobRun | None, name: str, period: str) -> bool:
+    """Whether a job that is not done twice was done for a later day."""
+    return last is not None and name in ONCE_A_DAY and last.period > period and last.state is not JobState.WAITING
 
 
 def _leased(run: JobRun, now: datetime) -> bool:
     """Whether somebody is at it; a lease that ends later than any could is of a clock that was put back since."""
-    return run.finished_at is None and run.lease_until is not None and now < run.lease_until <= now + LEASE
+    return run.state is JobState.RUNNING and run.lease_until is not None and now < run.lease_until <= now + LEASE
+
+
+def _told(error: Exception) -> str:
+    """What an administrator may read of it: what an unexpected error says may be of somebody's memories."""
+    if isinstance(error, MemplaneError):
+        return f"{error.code}: {error.detail}"[:500]
+    return f"unexpected {type(error).__name__}; the worker's log has the rest"
 
 
 def _added(before: Mapping[str, float], more: Mapping[str, float], name: str) -> Mapping[str, float]:

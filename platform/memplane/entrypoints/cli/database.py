@@ -103,7 +103,7 @@ def migrate_named(settings: Settings) -> tuple[str, str]:
     from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
 
     if settings.migration_url is not None:
-        revision = provision.migrate(settings.migration_url.get_secret_value(), settings.app_role)
+        revision = provision.migrate(settings.migration_url.get_secret_value(), settings.app_role, settings.worker_role)
         return "the database of MEMPLANE_MIGRATION_URL", revision
     if settings.database_url is not None:
         raise SettingsError(

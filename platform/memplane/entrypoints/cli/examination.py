@@ -17,7 +17,8 @@ from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
 from memplane.adapters.postgres.embedded_files import Place
-from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema
+from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema, worker_url
+from memplane.adapters.postgres.queue import require_worker
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.revisions import head
 from memplane.bootstrap import SQLITE_FILE
@@ -72,6 +73,7 @@ class Examination:
         yield _finding("database", self._database, mend)
         yield _finding("schema", self._schema, "run `memplane migrate`, or install the version that made it")
         yield _finding("database role", self._role, "connect as the application's role: memplane_app, unless renamed")
+        yield _finding("worker role", self._worker, "connect as the worker's role: memplane_worker, unless renamed")
 
     @property
     def _sqlite(self) -> bool:
@@ -127,6 +129,14 @@ class Examination:
 
         asyncio.run(connect())
         return "bound by row-level security"
+
+    def _worker(self) -> str:
+        named = self._settings.worker_url
+        if named is None and self._settings.database_url is not None:
+            raise Skipped("MEMPLANE_WORKER_URL is not set: this does no background work, another may")
+        url = worker_url(self._reached()) if named is None else named.get_secret_value()
+        asyncio.run(require_worker(url))
+        return "sees the queue and nothing else"
 
     def _reached(self) -> str:
         if self._url is None:

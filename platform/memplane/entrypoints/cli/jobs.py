@@ -1,26 +1,31 @@
-"""`memplane jobs` and `memplane gc`: the work of the night by hand, directly on the database."""
+"""`memplane jobs` and `memplane gc`: background work by hand, directly on the database."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.cli.options import Data, Storage, settings_of
+from memplane.domain.working import JobState
+from memplane.entrypoints.cli.options import Data, Storage, id_of, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
+from memplane.settings import Settings
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
+    from memplane.application.jobs.queueing import JobQueue
     from memplane.application.jobs.records import JobRun
     from memplane.application.jobs.running import Done
     from memplane.bootstrap import Application
 
-app = typer.Typer(name="jobs", no_args_is_help=True, help="The work of the night: expiry, decay, archive, purge.")
+app = typer.Typer(name="jobs", no_args_is_help=True, help="Background work: expiry, decay, archive, purge.")
 DEFAULT_TENANT = "default"
 Tenant = Annotated[str, typer.Option(help="The tenant.")]
+_JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id.", parser=id_of("`memplane jobs list` shows"))]
 
 
 @app.command()
@@ -46,7 +51,7 @@ def run(  # noqa: PLR0913 - one argument for each option
         raise SettingsError(f"there is no job '{unknown.pop()}'; there are {', '.join(JOBS)}, and all")
 
     async def work(application: "Application") -> "list[Done]":
-        tenants = await application.jobs.tenants() if every_tenant else [tenant]
+        tenants = await application.queue.tenants() if every_tenant else [tenant]
         done: list[Done] = []
         with _progress() as progress:
             for each in tenants:
@@ -66,18 +71,45 @@ def list_runs(
     *,
     tenant: Tenant = DEFAULT_TENANT,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The most runs.")] = 50,
+    state: Annotated[JobState | None, typer.Option(help="Only those in it.")] = None,
     data: Data = None,
     storage: Storage = None,
     json: Json = False,
 ) -> None:
-    """Show what was done, the latest day first."""
+    """Show what was done, is being done and waits, the newest first."""
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
     async def work(application: "Application") -> "Sequence[JobRun]":
-        return await application.jobs.runs(tenant, limit)
+        return (await application.queue.page(tenant, limit, state=state))[0]
 
     found = on_database(settings_of(data=data, storage=storage), work)
     show({"items": found}, *_runs(found), as_json=json)
+
+
+@app.command()
+def cancel(
+    job: _JobId, *, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False
+) -> None:
+    """Let a job that waits or is at work not be done any further. What it did stays done."""
+    _changed(settings_of(data=data, storage=storage), lambda queue: queue.cancel(tenant, job), as_json=json)
+
+
+@app.command()
+def retry(
+    job: _JobId, *, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False
+) -> None:
+    """Let a job that was parked or cancelled be done by a worker, from where it was left."""
+    _changed(settings_of(data=data, storage=storage), lambda queue: queue.retry(tenant, job), as_json=json)
+
+
+def _changed(settings: Settings, change: "Callable[[JobQueue], Awaitable[JobRun]]", *, as_json: bool) -> None:
+    from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
+
+    async def work(application: "Application") -> "JobRun":
+        return await change(application.queue)
+
+    found = on_database(settings, work)
+    show(found, *_runs([found]), as_json=as_json)
 
 
 def gc(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False) -> None:
@@ -118,13 +150,8 @@ def _done(found: "Sequence[Done]") -> list[RenderableType]:
 def _runs(found: "Sequence[JobRun]") -> list[RenderableType]:
     if not found:
         return [plain("Nothing was done yet.", "dim")]
-    rows = table("day", "job", "finished", "what")
+    rows = table("day", "job", "state", "finished", "what", "id")
     for each in found:
-        add(
-            rows,
-            each.period,
-            each.name,
-            f"{each.finished_at:%H:%M}" if each.finished_at else "no",
-            _counted(each.counts),
-        )
+        finished = f"{each.finished_at:%H:%M}" if each.finished_at else "no"
+        add(rows, each.period, each.name, each.state, finished, each.error or _counted(each.counts), each.id)
     return [rows]

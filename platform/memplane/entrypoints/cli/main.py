@@ -27,6 +27,7 @@ from memplane.entrypoints.cli import (
     serve,
     setup,
     transfer,
+    worker,
 )
 from memplane.entrypoints.cli.bench import bench_app
 from memplane.entrypoints.cli.demo.command import demo
@@ -57,7 +58,15 @@ _SERVER, _MEMORY = "Server", "Memory, over HTTP"
 _INSPECTION, _FEEDBACK = "One memory, explained", "One memory, put right"
 _USER = "All of a user"
 _ENTITIES, _CONSENT = "Whom and what memories mention", "The profile, and consent to its changes"
-for _command in (serve.serve, setup.init, setup.migrate, transfer.convert, transfer.backup, doctor.doctor):
+for _command in (
+    serve.serve,
+    worker.worker,
+    setup.init,
+    setup.migrate,
+    transfer.convert,
+    transfer.backup,
+    doctor.doctor,
+):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(checkpoints.app, rich_help_panel=_SERVER)

@@ -13,7 +13,7 @@ import typer
 import uvicorn
 from pydantic_core import to_json
 
-from memplane.bootstrap import Application, ledger_of, prepare
+from memplane.bootstrap import Application, Prepared, ledger_of, prepare
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.database import first_keys, opened
 from memplane.entrypoints.cli.output import ExitCode
@@ -57,9 +57,9 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
         _uncollected(),
         Interrupts.taken() as interrupts,
         _listener(settings.host, settings.port) as listener,
-        _prepared(settings, interrupts) as url,
+        _prepared(settings, interrupts) as prepared,
     ):
-        _hand_over(settings, url)
+        _hand_over(settings, prepared.url, prepared.worker_url)
         server = _Server(_config(settings), settings, as_json=as_json)
         try:
             server.run(sockets=[listener])
@@ -80,8 +80,8 @@ def _uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[str]:
-    """The URL of a database that is ready, with its keys; both are let go of afterwards, whatever happens."""
+def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[Prepared]:
+    """A database that is ready, with its keys; both are let go of afterwards, whatever happens."""
     with ExitStack() as cleanup:
         with interrupts.kept_back():  # a database that is half started could not be stopped
             prepared = prepare(settings)
@@ -89,14 +89,16 @@ def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[str]:
         with interrupts.kept_back():
             single = settings.host in LOOPBACK
             asyncio.run(first_keys(settings, prepared.url) if single else opened(settings, prepared.url, _fits))
-        yield prepared.url
+        yield prepared
 
 
-def _hand_over(settings: Settings, url: str) -> None:
+def _hand_over(settings: Settings, url: str, worker_url: str | None) -> None:
     """Put into the environment, which the application reads, what was found out or came from the command line."""
     known = {"DATABASE_URL": url, "DATA": str(settings.data), "HOST": settings.host, "PORT": str(settings.port)}
     if (ledger := ledger_of(settings)) is not None:
         known["ERASURE_LEDGER"] = str(ledger)
+    if worker_url is not None:
+        known["WORKER_URL"] = worker_url
     os.environ.update({f"MEMPLANE_{name}": value for name, value in known.items()})
 
 

@@ -18,6 +18,7 @@ from memplane.entrypoints.http import (
     feedback,
     health,
     inspection,
+    jobs,
     keys,
     problems,
     recovery,
@@ -36,8 +37,9 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await wired.open()
-        wired.serve()
         try:
+            wired.serve()
+            await wired.work_beside()
             yield
         finally:
             await wired.close()
@@ -64,6 +66,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(transfer.router)
     app.include_router(erasure.router)
     app.include_router(audit.router)
+    app.include_router(jobs.router)
     app.include_router(health.router)
     return app
 

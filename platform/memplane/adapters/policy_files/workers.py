@@ -1,0 +1,50 @@
+"""``workers.yaml``: when background work is done, and how often it is tried."""
+
+from datetime import UTC, datetime, timedelta
+
+from croniter import CroniterBadDateError, croniter
+
+from memplane.adapters.policy_files.value import Value
+from memplane.domain.working import NIGHTLY, Schedule, WorkerRules
+
+MAX_SECONDS = 86_400
+_FIELDS = 5
+
+
+def read_workers(root: Value) -> WorkerRules:
+    """Read the file; what is wrong goes to the root's report."""
+    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds"))
+    schedules = {name: _schedule(value) for name, value in fields["schedules"].fields(NIGHTLY).items()}
+    shortest = fields["pause_seconds"].whole(1, MAX_SECONDS, fallback=1)
+    longest = fields["longest_pause_seconds"].whole(1, MAX_SECONDS, fallback=MAX_SECONDS)
+    if longest < shortest:
+        fields["longest_pause_seconds"].fail(f"expected at least pause_seconds, which is {shortest}, got {longest}")
+    return WorkerRules(
+        schedules=schedules,
+        attempts=fields["attempts"].whole(1, 100, fallback=1),
+        pause=timedelta(seconds=shortest),
+        longest_pause=timedelta(seconds=longest),
+    )
+
+
+def _schedule(value: Value) -> Schedule | None:
+    if not value.present or value.says_off():
+        return None
+    cron = " ".join(value.text().split())
+    if not cron:
+        return None
+    if len(cron.split()) != _FIELDS or not croniter.is_valid(cron):
+        value.fail(f"expected off, or minute, hour, day, month and weekday (UTC) such as '0 4 * * *', got {cron!r}")
+        return None
+
+    def last(moment: datetime) -> datetime:
+        after = moment.replace(microsecond=0) + timedelta(seconds=1)
+        found: datetime = croniter(cron, after).get_prev(datetime)
+        return found
+
+    try:
+        last(datetime.now(UTC))
+    except CroniterBadDateError:
+        value.fail(f"{cron!r} names no moment at all, as there is no 30 February")
+        return None
+    return Schedule(cron, last)

@@ -1,0 +1,57 @@
+"""Background work: which jobs there are, when they are due, and how often one that fails is tried again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+NIGHTLY = ("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "seal", "gc")
+"""The jobs that are done for a tenant as a whole, in the order of a night."""
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    PARKED = "parked"
+    CANCELLED = "cancelled"
+
+
+LIVE = (JobState.WAITING, JobState.RUNNING)
+"""States of a job that is still to come to an end by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a job is due, again and again.
+
+    Attributes:
+        cron: as written: minute, hour, day of the month, month, day of the week; UTC.
+        last: the latest moment that it names, at or before another.
+    """
+
+    cron: str
+    last: Callable[[datetime], datetime] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRules:
+    """How background work is done.
+
+    Attributes:
+        schedules: when each job is due; ``None`` for one that is switched off, which can still be run by hand.
+        attempts: a job that fails so often without coming any further is parked.
+        pause: before the second attempt; twice as long before each that follows.
+        longest_pause: the most of that.
+    """
+
+    schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
+    attempts: int = 5
+    pause: timedelta = timedelta(seconds=30)
+    longest_pause: timedelta = timedelta(hours=1)
+
+    def pause_after(self, attempts: int) -> timedelta:
+        """How long a job waits that failed so often in a row."""
+        return min(self.pause * (1 << min(max(attempts - 1, 0), 20)), self.longest_pause)
