@@ -40,7 +40,8 @@ MEANINGS = {
     ),
     Capability.APPEND_ONLY_HISTORY: Meaning(
         "the application has no right to change or delete history",
-        "nothing in Memplane changes history; whoever can write the file can",
+        "nothing in Memplane changes history, but to take out words that are erased; whoever can write the file can, "
+        "and the chain shows it",
     ),
     Capability.SEVERAL_TENANTS: Meaning("several tenants in one database", "PostgreSQL, or a file for each tenant"),
     Capability.SEVERAL_MACHINES: Meaning(
