@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.erasure_ledger import LedgerFile
+from memplane.adapters.oidc.trusted import tokens_of, verifier_of
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
@@ -42,7 +43,7 @@ from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
 from memplane.application.periodic import Periodic
-from memplane.application.ports import Storage, Worker
+from memplane.application.ports import Worker
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
@@ -51,7 +52,7 @@ from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
 from memplane.application.replaying import ReplayErasures
 from memplane.application.threads import Threads
-from memplane.application.tokens import Authenticate, TokenRules, Tokens, TokenVerifier
+from memplane.application.tokens import Authenticate
 from memplane.domain import capabilities, pii
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import SettingsError
@@ -61,7 +62,6 @@ from memplane.settings import Settings
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
 if TYPE_CHECKING:
     from memplane.adapters.conversion import Converted, Told
-    from memplane.adapters.oidc.verifier import OidcVerifier
     from memplane.adapters.postgres.storage import PostgresStorage
     from memplane.adapters.sqlite.storage import SqliteStorage
 
@@ -71,7 +71,6 @@ SCHEDULE_SECONDS = 60.0
 WAITS = "background work waits for `memplane worker`: set MEMPLANE_WORKER_URL to do it here, or MEMPLANE_JOBS=false"
 
 DEFAULT_TENANT = "default"
-USERS_CLAIM = "memplane_users"
 SQLITE = "sqlite:///"
 SQLITE_FILE = "memplane.db"
 LEDGER = "erasures.jsonl"
@@ -102,8 +101,8 @@ class Application:
         self.key_uses = KeyUses(self.storage, now)
         self.keys = Keys(self.storage, self.policies, self.key_uses, now)
         self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)
-        self.verifier = _verifier(settings)
-        tokens = None if self.verifier is None else _tokens(settings, self.verifier, self.policies, self.storage)
+        self.verifier = verifier_of(settings)
+        tokens = None if self.verifier is None else tokens_of(settings, self.verifier, self.policies, self.storage)
         self.authenticate = Authenticate(self.keys, tokens)
         self.remember = Remember(gateway)
         self.feedback = Feedback(gateway)
@@ -206,36 +205,6 @@ def ledger_of(settings: Settings) -> Path | None:
     if settings.erasure_ledger is not None:
         return settings.erasure_ledger
     return settings.data / LEDGER if settings.database_url is None else None
-
-
-def _verifier(settings: Settings) -> "OidcVerifier | None":
-    """What verifies the tokens of the operator's issuer, if one is named."""
-    if settings.oidc_issuer is None or settings.oidc_audience is None:
-        return None
-    from memplane.adapters.oidc.fetching import Fetcher  # noqa: PLC0415 - loaded when an issuer is named
-    from memplane.adapters.oidc.key_set import KeySet  # noqa: PLC0415 - loaded when an issuer is named
-    from memplane.adapters.oidc.verifier import Expected, OidcVerifier  # noqa: PLC0415 - loaded when an issuer is named
-
-    algorithms = settings.oidc_algorithms
-    fetcher = Fetcher(settings.oidc_issuer, settings.oidc_jwks_url)
-    keys = KeySet(fetcher, algorithms, every=settings.oidc_renew_seconds, pause=settings.oidc_pause_seconds)
-    expected = Expected(settings.oidc_issuer, settings.oidc_audience, algorithms, settings.oidc_leeway)
-    return OidcVerifier(expected, keys)
-
-
-def _tokens(settings: Settings, verifier: TokenVerifier, policies: PolicyFiles, storage: Storage) -> Tokens:
-    rules = TokenRules(
-        tenant=settings.oidc_tenant_claim,
-        agent=settings.oidc_agent_claim,
-        act_for=settings.oidc_act_for_claim,
-        users=settings.oidc_users_claim or USERS_CLAIM,
-        users_needed=settings.oidc_users_claim is not None,
-        trust=settings.oidc_trust_claim,
-        scopes=settings.oidc_scopes_claim,
-        most_trust=settings.oidc_trust,
-        most_scopes=frozenset(settings.oidc_scopes),
-    )
-    return Tokens(verifier, rules, policies, storage)
 
 
 def policies_of(folder: Path | None, find_pii: pii.Finder = pii.find) -> PolicyFiles:

@@ -21,7 +21,7 @@ from support.cluster import Database
 from support.serving import PATIENCE, RunningServer
 
 Start = Callable[..., RunningServer]
-CLIENTS, ROUNDS = 200, 3
+CLIENTS, ROUNDS = 200, 2
 pytestmark = pytest.mark.slow
 MEMORY = {"user_id": USER, "category": "tasks"}
 

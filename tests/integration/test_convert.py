@@ -26,7 +26,7 @@ from support.cluster import Database
 TABLES = [table for table in tables.metadata.sorted_tables if table.name not in tables.DERIVED]
 Files = Callable[..., Side]
 FIXED = {"importance": 3, "confidence": 0.5, "tenant_id": "default"}
-ONLY_HERE = {"alembic_version", "search_epoch", "rate_limits", "unit_removals"}
+ONLY_HERE = {"alembic_version", "search_epoch", "rate_limits", "unit_removals"} | tables.DERIVED
 
 VALUES: dict[type[Any], Callable[[str, int], object]] = {
     UtcTime: lambda _, number: datetime(2026, 1, 2, 3, 4, 5, 60 + number, tzinfo=UTC) + timedelta(days=number),

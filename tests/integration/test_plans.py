@@ -28,6 +28,7 @@ from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader, SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.application.checkpoint_records import NewCheckpoint, Place, Summary, Supervised, Thread, Wanted
@@ -129,6 +130,14 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "candidates of a key's users": lambda reader: reader.candidates(BOUND, QUESTION),
     "candidates, filtered": lambda reader: reader.candidates(FILTERED, QUESTION),
     "candidates of a remembered scope": asked_again,
+    "turns to export": lambda reader: reader.portable.turns(NAMED, None, 100),
+    "memories to export": lambda reader: reader.portable.memories(NAMED, nth(3), 100),
+    "ids to export": lambda reader: reader.portable.memory_ids(NAMED, nth(3), 100),
+    "histories to export": lambda reader: reader.portable.histories(NAMED, IDS, None, 100),
+    "relations to export": lambda reader: reader.portable.relations(NAMED, IDS),
+    "entities to export": lambda reader: reader.portable.entities(NAMED, None, 100),
+    "fields to export": lambda reader: reader.portable.fields(NAMED, None, 100),
+    "tombstones to export": lambda reader: reader.portable.tombstones(NAMED, ["tasks"], None, 100),
     "newest of a user": lambda reader: reader.newest(NAMED, 8),
     "newest of a key's users": lambda reader: reader.newest(BOUND, 8),
     "newest of a tenant": lambda reader: reader.newest(WHOLE_TENANT, 8),
@@ -309,7 +318,7 @@ STORES = (
     SqlConsents,
     SqlCheckpoints,
 )
-READERS = (SqlReader, SqlCheckpointReader)
+READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader)
 INSERTS = {
     "add_writes",
     "add",
