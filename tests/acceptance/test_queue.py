@@ -1,6 +1,6 @@
 """The queue of jobs: what is asked for is done once, what fails is tried again and then parked, and who may say so."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +18,7 @@ from memplane.domain.working import NIGHTLY, JobState
 from support.access_matrix import Access, Tenants, routes
 from support.callers import Caller, Tenant, refused
 from support.nights import NOON, Night, age, state
+from support.serving import RunningServer
 from support.telling import write
 
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "drum", "lamp", "clock", "flute")
@@ -100,6 +101,11 @@ class TestAsking:
 class TestClaims:
     """Of two workers one has the job; who lost it changes nothing any more."""
 
+    @pytest.fixture
+    def tenant(self, start_server: Callable[..., RunningServer]) -> Tenant:
+        """On a server of its own: what is due is put into the queue for every tenant that a server has."""
+        return Tenant(start_server())
+
     def test_who_comes_second_waits(self, night: Night, idle: list[str]) -> None:
         job, other = night.ask("decay"), Night(night.tenant)
         between: list[timedelta | None] = []
@@ -169,6 +175,11 @@ async def interrupted(jobs: Jobs, night: Night, job: UUID, between: Any) -> time
 
 class TestFailing:
     """A job that fails is tried again, later each time, and then parked; the others go on."""
+
+    @pytest.fixture
+    def tenant(self, start_server: Callable[..., RunningServer]) -> Tenant:
+        """On a server of its own: what is due is put into the queue for every tenant that a server has."""
+        return Tenant(start_server())
 
     def test_a_poison_job_is_parked(self, tenant: Tenant, night: Night, idle: list[str]) -> None:
         poison(tenant, idle[4])
