@@ -1,11 +1,13 @@
-"""A filled database, and what explains the plans of statements in it."""
+"""A filled database, and what explains the plans of statements in it; servers as processes of their own."""
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
 from pgvector.psycopg import register_vector
 
+from integration.commands import Served, reachable_folder, serving
 from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.sql.tables import metadata
 from support.busy import FILLING
@@ -14,7 +16,7 @@ from support.filling import insert
 from support.plans import OTHER, TENANT, Explainer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def busy(databases: Databases) -> Iterator[Database]:
     """A database with twenty users of twenty thousand memories and turns in each of two tenants."""
     made = databases.create()
@@ -35,3 +37,23 @@ def explainer(busy: Database) -> Iterator[Explainer]:
         register_vector(connection)
         register_arrays(connection)
         yield Explainer(connection)
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    """`memplane serve` on SQLite, which the tests of one process share: each has users of its own on it."""
+    with reachable_folder() as folder, serving(folder, "--storage", "sqlite", "--port", "0") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served_by_postgres() -> Iterator[Served]:
+    """The same on a PostgreSQL of its own."""
+    with reachable_folder() as folder, serving(folder, "--port", "0") as server:
+        yield server
+
+
+@pytest.fixture
+def user() -> str:
+    """A user of this test alone."""
+    return f"user-{uuid4().hex[:8]}"

@@ -7,9 +7,8 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -23,23 +22,15 @@ from integration.commands import (
     first_line,
     reachable_folder,
     run,
-    serving,
 )
 from memplane.adapters.policy_files import shipped_policies
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.provision import DATABASE
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--port", "0") as server:
-        yield server
-
-
 @pytest.fixture
-def user() -> str:
-    """A user of this test alone."""
-    return f"user-{uuid4().hex[:8]}"
+def served(served_by_postgres: Served) -> Served:
+    return served_by_postgres
 
 
 # serve

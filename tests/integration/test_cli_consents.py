@@ -2,25 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
-from integration.commands import Served, reachable_folder, serving
+from integration.commands import Served
 from memplane.client import Conflict, Forbidden, Invalid, Memplane, MemplaneSync, NotFound
 
 NOBODY = "01a1fef2-3d7c-72cb-8310-291b06c831c6"
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--port", "0", "--storage", "sqlite") as server:
-        yield server
-
-
-@pytest.fixture
-def user() -> str:
-    return f"user-{uuid4().hex[:8]}"
 
 
 @pytest.fixture

@@ -1,23 +1,16 @@
 """The commands about entities, as real processes: what each shows, what it changes, and how it refuses."""
 
-from collections.abc import Iterator
 from typing import get_args
 from uuid import UUID, uuid4
 
 import pytest
 
-from integration.commands import Served, reachable_folder, run, serving
+from integration.commands import Served, run
 from memplane.client import MemplaneSync
 from memplane.domain.entities import mentions
 from memplane.entrypoints.cli.entities import Kind
 
 NOBODY = str(UUID(int=0))
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--storage", "sqlite", "--port", "0") as server:
-        yield server
 
 
 @pytest.fixture

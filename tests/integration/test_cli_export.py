@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from integration.commands import Served, reachable_folder, run, serving
+from integration.commands import Served, run
 from memplane.client import Forbidden, Memplane, MemplaneSync, UnexpectedAnswer, Unreachable
 
 HEADER = (
@@ -30,12 +30,6 @@ BROKEN = {
 }
 SEPARATED = "one\u2028two\u0085three"
 WHOLE = HEADER + TURN + '{"record":"end","counts":{"turn":1}}\n'
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--port", "0", "--storage", "sqlite") as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -42,17 +40,6 @@ Some words that are no item.
 
 - The user has a secret.
 """
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--port", "0", "--storage", "sqlite") as server:
-        yield server
-
-
-@pytest.fixture
-def user() -> str:
-    return f"user-{uuid4().hex[:8]}"
 
 
 def memories(served: Served, user: str) -> dict[str, dict[str, object]]:

@@ -1,13 +1,12 @@
 """The commands about one memory, as real processes: what each says, what it changes, and how it refuses."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
-from integration.commands import Result, Served, reachable_folder, run, serving
+from integration.commands import Result, Served, run
 from memplane.client import MemplaneSync
 from memplane.contracts.memories import MemoryRecord
 
@@ -17,22 +16,10 @@ VERBS = ("reinforce", "demote", "pin", "confirm", "retract", "reject", "forget",
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--storage", "sqlite", "--port", "0") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def inner(served: Served) -> str:
     """A key of the supervisor that is not fully trusted."""
     made = served.run("keys", "create", "--storage", "sqlite", "--agent", "supervisor", "--trust", "inner", "--json")
     return str(made.document["key"])
-
-
-@pytest.fixture
-def user() -> str:
-    """A user of this test alone."""
-    return f"user-{uuid4().hex[:8]}"
 
 
 def client(served: Served) -> MemplaneSync:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from integration.answers import WRITTEN, Answers, ok
-from integration.commands import Served, reachable_folder, serving
+from integration.commands import Served
 from memplane.client import (
     Conflict,
     Forbidden,
@@ -30,22 +30,15 @@ from memplane.contracts.memories import MemoryChange, NewMemoryRequest, NewTurnR
 from memplane.contracts.query import QueryFilters, QueryRequest
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with reachable_folder() as folder, serving(folder, "--port", "0") as server:
-        yield server
+@pytest.fixture
+def served(served_by_postgres: Served) -> Served:
+    return served_by_postgres
 
 
 @pytest.fixture
 def memory(served: Served) -> Iterator[MemplaneSync]:
     with MemplaneSync(served.url, served.keys["supervisor"]) as client:
         yield client
-
-
-@pytest.fixture
-def user() -> str:
-    """A user of this test alone."""
-    return f"user-{uuid4().hex[:8]}"
 
 
 # The arguments

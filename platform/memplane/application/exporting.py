@@ -1,9 +1,10 @@
 """All that is remembered of a user, from one look at the database, a page at a time."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from memplane.application.browse import told
@@ -14,11 +15,12 @@ from memplane.application.proposing import grave
 from memplane.application.records import Proposal, ProposalQuery
 from memplane.application.targets import require_full
 from memplane.domain.errors import StorageUnavailable
-from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import State, TrustState
 from memplane.domain.policy import Policy
 from memplane.domain.principal import ALL, KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
+
+R = TypeVar("R")
 
 PAGE = 100
 """Records of a page: few enough that to read and encode one holds nobody up."""
@@ -113,65 +115,65 @@ def readable(principal: Principal, policy: Policy, agent: str | None) -> tuple[s
     return tuple(policy.allowlist(principal.speak_as(agent)).read)
 
 
-async def _proposals(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    wanted = ProposalQuery(scope.tenant, scope.categories, scope.users, scope.now, user_id=scope.filters.user_id)
-    found: list[Proposal] = await reader.proposals(wanted, before=None, limit=PAGE)
+Page = AsyncIterator[Sequence[Record]]
+
+
+async def _paged(ask: Callable[[R | None], Awaitable[list[R]]]) -> AsyncIterator[list[R]]:
+    """Pages until one is not full, each asked for after the last record of the one before."""
+    found = await ask(None)
     while found:
+        yield found
+        if len(found) < PAGE:
+            return
+        found = await ask(found[-1])
+
+
+async def _proposals(reader: Reader, scope: Scope) -> Page:
+    wanted = ProposalQuery(scope.tenant, scope.categories, scope.users, scope.now, user_id=scope.filters.user_id)
+
+    async def ask(after: Proposal | None) -> list[Proposal]:
+        return await reader.proposals(wanted, before=after.id if after else None, limit=PAGE)
+
+    async for found in _paged(ask):
         yield found
         async for page in _histories(reader.portable, scope, [each.id for each in found]):
             yield page
-        found = await reader.proposals(wanted, before=found[-1].id, limit=PAGE)
 
 
-async def _turns(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    found = await reader.portable.turns(scope, None, PAGE)
-    while found:
+async def _turns(reader: Reader, scope: Scope) -> Page:
+    async for found in _paged(lambda after: reader.portable.turns(scope, after, PAGE)):
         yield found
-        found = await reader.portable.turns(scope, found[-1], PAGE)
 
 
-async def _entities(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    found = await reader.portable.entities(scope, None, PAGE)
-    while found:
+async def _entities(reader: Reader, scope: Scope) -> Page:
+    async for found in _paged(lambda after: reader.portable.entities(scope, after, PAGE)):
         yield found
-        found = await reader.portable.entities(scope, found[-1], PAGE)
 
 
-async def _memories(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    found = await reader.portable.memories(scope, None, PAGE)
-    while found:
+async def _memories(reader: Reader, scope: Scope) -> Page:
+    async for found in _paged(lambda after: reader.portable.memories(scope, after.memory.id if after else None, PAGE)):
         yield found
-        ids = [each.memory.id for each in found]
-        async for page in _histories(reader.portable, scope, ids):
+        async for page in _histories(reader.portable, scope, [each.memory.id for each in found]):
             yield page
-        found = await reader.portable.memories(scope, ids[-1], PAGE)
 
 
-async def _relations(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    ids = await reader.portable.memory_ids(scope, None, PAGE)
-    while ids:
+async def _relations(reader: Reader, scope: Scope) -> Page:
+    async for ids in _paged(lambda after: reader.portable.memory_ids(scope, after, PAGE)):
         found = await reader.portable.relations(scope, ids)
         if found:
             yield found
-        ids = await reader.portable.memory_ids(scope, ids[-1], PAGE)
 
 
-async def _histories(reader: PortableReader, scope: Scope, ids: Sequence[UUID]) -> AsyncIterator[Sequence[Record]]:
-    found: list[HistoryEntry] = await reader.histories(scope, ids, None, PAGE)
-    while found:
+async def _histories(reader: PortableReader, scope: Scope, ids: Sequence[UUID]) -> Page:
+    async for found in _paged(lambda after: reader.histories(scope, ids, after, PAGE)):
         yield [told(entry, scope) for entry in found]
-        found = await reader.histories(scope, ids, found[-1], PAGE)
 
 
-async def _fields(reader: Reader, scope: Scope) -> AsyncIterator[Sequence[Record]]:
-    found = await reader.portable.fields(scope, None, PAGE)
-    while found:
+async def _fields(reader: Reader, scope: Scope) -> Page:
+    async for found in _paged(lambda after: reader.portable.fields(scope, after, PAGE)):
         yield found
-        found = await reader.portable.fields(scope, found[-1], PAGE)
 
 
-async def _tombstones(reader: Reader, export: Exported) -> AsyncIterator[Sequence[Record]]:
-    found = await reader.portable.tombstones(export.scope, export.graves, None, PAGE)
-    while found:
+async def _tombstones(reader: Reader, export: Exported) -> Page:
+    async for found in _paged(lambda after: reader.portable.tombstones(export.scope, export.graves, after, PAGE)):
         yield found
-        found = await reader.portable.tombstones(export.scope, export.graves, found[-1], PAGE)

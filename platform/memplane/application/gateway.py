@@ -74,14 +74,22 @@ class Write:
         """Note whom it is about."""
         self._users.update(users)
 
+    async def dig(self, users: Collection[str]) -> None:
+        """Look up where values of some users are buried.
+
+        Raises:
+            UserErased: one of them is being erased, or was since the request came.
+        """
+        unknown = [user for user in users if user not in self._graves]
+        self._graves.update(await graves_of(self.uow.erasures, unknown, self.now))
+
     async def graves(self, user_id: str) -> Sequence[Grave]:
         """Where values of a user are buried who was erased once.
 
         Raises:
             UserErased: the user is being erased, or was since the request came.
         """
-        if user_id not in self._graves:
-            self._graves[user_id] = await graves_of(self.uow.erasures, user_id, self.now)
+        await self.dig((user_id,))
         return self._graves[user_id]
 
     @asynccontextmanager
@@ -288,8 +296,7 @@ class Gateway:
             write = Write(principal, policy, now, uow, self._embedder.model)
             about[:] = [write]
             write.about(users)
-            for user in users:
-                await write.graves(user)
+            await write.dig(users)
             return await work(write)
 
         async with self._queues.of(principal.tenant, users):

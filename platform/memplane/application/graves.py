@@ -8,26 +8,26 @@ from memplane.domain.erasure import Erasure, Grave
 from memplane.domain.errors import UserErased
 
 
-async def graves_of(erasures: Erasures, user_id: str, asked: datetime) -> Sequence[Grave]:
-    """Where values of a user are buried, if it was erased before a request came.
+async def graves_of(erasures: Erasures, users: Collection[str], asked: datetime) -> Mapping[str, Sequence[Grave]]:
+    """Where values of users are buried, of each who was erased before a request came.
 
     Args:
         erasures: of the transaction.
-        user_id: the user, whom no other transaction writes now.
+        users: whom no other transaction writes now.
         asked: when the request came.
 
     Raises:
-        UserErased: the user is being erased, or was since.
+        UserErased: one of them is being erased, or was since.
     """
-    found = [Grave.of(key, user_id) for key in await erasures.keys()]
-    if not found:
-        return ()
-    known = await erasures.known([each.subject for each in found])
-    for each in known:
-        if hides(each, asked):
-            raise UserErased("user_id: this user is being erased, or was since the request came; nothing was stored")
+    keys = await erasures.keys() if users else []
+    if not keys:
+        return dict.fromkeys(users, ())
+    found = {user: [Grave.of(key, user) for key in keys] for user in users}
+    known = await erasures.known([each.subject for graves in found.values() for each in graves])
+    if any(hides(each, asked) for each in known):
+        raise UserErased("user_id: this user is being erased, or was since the request came; nothing was stored")
     subjects = {each.subject for each in known}
-    return [each for each in found if each.subject in subjects]
+    return {user: [each for each in graves if each.subject in subjects] for user, graves in found.items()}
 
 
 async def erased_until(erasures: Erasures, user_id: str) -> datetime | None:

@@ -25,18 +25,15 @@ Texts = Annotated[list[Text], Field(max_length=200)]
 Labels = Annotated[list[Name], Field(max_length=200)]
 Attributes = Annotated[dict[str, JsonValue], Field(max_length=100)]
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Lang = Annotated[str, Field(pattern=r"^[a-z]{2}$")]
 
 
-class NewMemoryRequest(Request):
-    """A memory to store. Trust and source are assigned by the server."""
+class MemoryContent(Request):
+    """What a memory says, and what whoever stores it says of it."""
 
-    user_id: Name
-    """The person that it is about."""
     category: Category
     content: Text
     """One or two sentences that stand by themselves, in the third person."""
-    agent: Name | None = None
-    """The agent to speak as; the key's own unless the key may act for others."""
     type: MemoryType = MemoryType.SEMANTIC
     visibility: Visibility | None = None
     min_trust: Trust | None = None
@@ -47,7 +44,7 @@ class NewMemoryRequest(Request):
     steps: Texts = []
     tags: Labels = []
     related_files: Texts = []
-    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    lang: Lang | None = None
     """ISO 639-1 code of the language, by which words are stemmed; found out from the words when it is left out."""
     agent_id: Name | None = None
     run_id: Name | None = None
@@ -68,6 +65,15 @@ class NewMemoryRequest(Request):
     attributes: Attributes = {}
 
 
+class NewMemoryRequest(MemoryContent):
+    """A memory to store. Trust and source are assigned by the server."""
+
+    user_id: Name
+    """The person that it is about."""
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+
+
 class MemoryChange(Request):
     """Fields of a memory to change; a field that is not named stays."""
 
@@ -79,7 +85,7 @@ class MemoryChange(Request):
     steps: Texts | None = None
     tags: Labels | None = None
     related_files: Texts | None = None
-    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    lang: Lang | None = None
     importance: Importance | SkipJsonSchema[None] = None
     pinned: bool | SkipJsonSchema[None] = None
     confidence: Unit | SkipJsonSchema[None] = None
@@ -148,7 +154,7 @@ class CorrectionRequest(VerbRequest):
     narrative: Text | None = None
     facts: Texts = []
     tags: Labels = []
-    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
+    lang: Lang | None = None
     valid_from: Time | None = None
     """Since when it is so; without it, for as long as anything is known."""
     source_ids: Annotated[list[UUID], Field(max_length=100)] = []

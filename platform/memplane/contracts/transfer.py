@@ -6,12 +6,11 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from memplane.contracts.base import Category, Importance, Message, Name, Request, Text, Time
-from memplane.contracts.memories import Attributes, Labels, Texts, Unit
+from memplane.contracts.base import Category, Message, Name, Request, Text, Time
+from memplane.contracts.memories import Labels, MemoryContent, Unit
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Layer, MemoryType, Role, Source, State, TrustState, Visibility
-from memplane.domain.policy import Trust
+from memplane.domain.memory import Layer, Role, Source, State, TrustState
 
 FORMAT = "memplane-export"
 VERSION = 1
@@ -21,7 +20,6 @@ HEADER, END = "header", "end"
 Short = Annotated[str, Field(min_length=1, max_length=80)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Signed = Annotated[int, Field(gt=-(2**31), lt=2**31)]
-Ids = Annotated[list[UUID], Field(max_length=100)]
 Document = Annotated[dict[str, JsonValue], Field(max_length=100)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -68,38 +66,11 @@ class EntityLine(Request):
     aliases: Labels = []
 
 
-class MemoryLine(Request):
+class MemoryLine(MemoryContent):
     """A memory in whatever state. What is not said has the value of a new one."""
 
     record: Literal["memory"]
-    category: Category
-    content: Text
     id: UUID | None = None
-    type: MemoryType = MemoryType.SEMANTIC
-    visibility: Visibility | None = None
-    min_trust: Trust | None = None
-    title: Text | None = None
-    narrative: Text | None = None
-    facts: Texts = []
-    steps: Texts = []
-    tags: Labels = []
-    related_files: Texts = []
-    lang: Annotated[str, Field(pattern=r"^[a-z]{2}$")] | None = None
-    agent_id: Name | None = None
-    run_id: Name | None = None
-    actor_id: Name | None = None
-    role: Role | None = None
-    thread_id: Name | None = None
-    external_id: Name | None = None
-    importance: Importance = 3
-    pinned: bool = False
-    confidence: Unit = 1.0
-    source_ids: Ids = []
-    event_time: Time | None = None
-    valid_from: Time | None = None
-    valid_until: Time | None = None
-    expires_at: Time | None = None
-    attributes: Attributes = {}
     entities: Annotated[list[tuple[Short, Name]], Field(max_length=1000)] = []
     """Kind and name of each entity that it mentions."""
     source: Source | None = None

@@ -5,7 +5,7 @@ import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -212,25 +212,34 @@ class PostgresStorage:
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id: row-level security shows a caller without tenant only the key that it names."""
-        async with self._connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute("SELECT set_config('memplane.key', %s, true)", (key_id,))
-            cursor = await connection.execute("SELECT * FROM api_keys WHERE key_id = %s", (key_id,))
-            row = await cursor.fetchone()
-        return key_of(row) if row else None
+        rows = await self._shown("memplane.key", key_id, "SELECT * FROM api_keys WHERE key_id = %s", (key_id,))
+        return key_of(rows[0]) if rows else None
 
     async def has_tenant(self, tenant: str) -> bool:
         """Whether there is such a tenant: row-level security shows the one that is named."""
-        async with self._connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
-            cursor = await connection.execute("SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
-            return await cursor.fetchone() is not None
+        return bool(
+            await self._shown("memplane.tenant", tenant, "SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
+        )
 
     async def tenants(self) -> list[str]:
         """The names of every tenant: row-level security shows them to a transaction that asks for the list."""
-        async with self._connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute("SELECT set_config('memplane.listing', 'tenants', true)")
-            cursor = await connection.execute("SELECT tenant_id FROM tenants ORDER BY tenant_id")
-            return [row["tenant_id"] for row in await cursor.fetchall()]
+        rows = await self._shown("memplane.listing", "tenants", "SELECT tenant_id FROM tenants ORDER BY tenant_id")
+        return [row["tenant_id"] for row in rows]
+
+    async def _shown(
+        self, setting: str, value: str, query: LiteralString, values: tuple[str, ...] = ()
+    ) -> list[dict[str, Any]]:
+        """Rows that row-level security shows by a setting; looked up anew when the connection was lost meanwhile."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                async with self._connection() as connection, connection.pipeline(), connection.transaction():
+                    await connection.execute("SELECT set_config(%s, %s, true)", (setting, value))
+                    return await (await connection.execute(query, values)).fetchall()
+            except StorageUnavailable as error:
+                if attempt == _ATTEMPTS or not _lost(error.__cause__):
+                    raise
+                await asyncio.sleep(_pause(attempt))
+        raise AssertionError  # the loop returns or raises
 
     async def scrub(self, tenant: str) -> None:
         """Forget what is remembered of scopes; the rows themselves go with the next vacuum, which is their owner's."""
@@ -355,6 +364,13 @@ def _still_there(connection: AsyncAdapt_psycopg_connection, _record: ConnectionP
     driver = connection.driver_connection
     if not isinstance(driver, AsyncConnection) or _ended(driver):
         raise sa.exc.DisconnectionError
+
+
+def _lost(error: BaseException | None) -> bool:
+    """Whether a connection broke, rather than that the database refused or took too long."""
+    if isinstance(error, PoolTimeout) or not isinstance(error, psycopg.OperationalError):
+        return False
+    return error.sqlstate is None or isinstance(error, psycopg.errors.AdminShutdown | psycopg.errors.CrashShutdown)
 
 
 def _translated(error: object) -> StorageError:

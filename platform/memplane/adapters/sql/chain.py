@@ -16,6 +16,17 @@ from memplane.domain.history import HistoryEvent
 
 _H, _S = tables.history.c, tables.history_seals.c
 _ENTRY = [_H[name] for name in Chained.__slots__]
+_PUT = (
+    sa.update(tables.history)
+    .where(_H.tenant_id == sa.bindparam("tenant"), _H.id == sa.bindparam("entry"), _H.position.is_(None))
+    .values(
+        salt=sa.bindparam("new_salt"),
+        payload_hash=sa.bindparam("new_hash"),
+        link=sa.bindparam("new_link"),
+        position=sa.bindparam("place"),
+    )
+)
+"""Sent with the values of many entries at once."""
 
 
 class SqlChain:
@@ -65,14 +76,18 @@ class SqlChain:
         return len(links)
 
     async def _put(self, first: int, links: Sequence[Sealed]) -> int:
-        done = 0
-        for place, each in enumerate(links, first):
-            statement = sa.update(tables.history).where(
-                _H.tenant_id == self._tenant, _H.id == each.id, _H.position.is_(None)
-            )
-            values = {"salt": each.salt, "payload_hash": each.payload_hash, "link": each.link, "position": place}
-            done += await self._session.changed(statement.values(values))
-        return done
+        rows = [
+            {
+                "tenant": self._tenant,
+                "entry": each.id,
+                "place": place,
+                "new_salt": each.salt,
+                "new_hash": each.payload_hash,
+                "new_link": each.link,
+            }
+            for place, each in enumerate(links, first)
+        ]
+        return await self._session.changed(_PUT, rows)
 
     async def entries(self, after: int, limit: int) -> list[Chained]:
         """Entries of the chain in order."""

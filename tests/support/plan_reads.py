@@ -1,0 +1,143 @@
+"""Every read that is explained: what the application's own readers send for it."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from memplane.adapters.postgres.scopes import ScopeMemory
+from memplane.adapters.postgres.search import PostgresReader
+from memplane.adapters.sql.checkpoints import SqlCheckpointReader
+from memplane.adapters.sql.portable import SqlPortableReader
+from memplane.adapters.sql.reader import SqlReader
+from memplane.application.checkpoint_records import Place, Thread, Wanted
+from memplane.application.records import EntityQuery, ProposalQuery, Query
+from memplane.domain.consent import ProposalState
+from memplane.domain.memory import RETRIEVABLE_TRUST, Visibility
+from memplane.domain.scope import Filters, Scope
+from memplane.domain.terms import terms
+from support.plans import TENANT
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+OF, PLACE = frozenset({"user-3"}), Place(Thread("user-3", "thread-7"))
+VECTOR = np.full(256, 1 / 16, dtype=np.float32)
+
+
+def scope(users: frozenset[str] | None = None, **filters: Any) -> Scope:  # noqa: ANN401 - any filter
+    return Scope(
+        tenant=TENANT,
+        categories=("tasks", "goals", "projects"),
+        visibilities=frozenset(Visibility),
+        trust_levels=("full", "inner", "familiar", "public"),
+        users=users,
+        now=NOW,
+        turns=True,
+        trust_states=RETRIEVABLE_TRUST,
+        filters=Filters(**filters),
+    )
+
+
+def asked(**narrower: Any) -> ProposalQuery:  # noqa: ANN401 - any field
+    return replace(ProposalQuery(TENANT, ("profile", "tasks"), None, NOW), **narrower)
+
+
+def nth(number: int) -> UUID:
+    """The id of the tenant's nth memory and turn, by the rule that filled the tables."""
+    return UUID(hashlib.md5(f"{TENANT}{number}".encode(), usedforsecurity=False).hexdigest())
+
+
+QUESTION = Query(terms("what to do before the release"), ("release",), VECTOR, names=("release", "name-3", "alias-7"))
+WITHOUT_VECTOR = Query(terms("what to do"), (), None)
+NAMED = scope(user_id="user-3")
+BOUND = scope(users=frozenset({"user-3", "user-4"}))
+FILTERED = scope(
+    user_id="user-3", thread_id="thread-7", tags=("x",), entity="ana", pinned=False, importance_min=1, updated_after=NOW
+)
+WHOLE_TENANT = scope()
+IDS = [nth(number) for number in range(3, 103, 20)]
+
+
+async def asked_again(reader: PostgresReader) -> None:
+    """A scope that is remembered at the second question, looked at for the third, and brought up to date."""
+    scopes = ScopeMemory(len(VECTOR), 2**30)
+    reader._scopes = scopes
+    for _ in range(3):
+        await reader.candidates(NAMED, QUESTION)
+    (kept,) = scopes._kept.values()
+    kept.look = replace(kept.look, horizon=kept.look.changed, running=kept.look.running + 1)
+    await reader.candidates(NAMED, QUESTION)
+
+
+READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
+    "candidates of a user": lambda reader: reader.candidates(NAMED, QUESTION),
+    "candidates without a vector": lambda reader: reader.candidates(NAMED, WITHOUT_VECTOR),
+    "candidates of a key's users": lambda reader: reader.candidates(BOUND, QUESTION),
+    "candidates, filtered": lambda reader: reader.candidates(FILTERED, QUESTION),
+    "candidates of a remembered scope": asked_again,
+    "turns to export": lambda reader: reader.portable.turns(NAMED, None, 100),
+    "memories to export": lambda reader: reader.portable.memories(NAMED, nth(3), 100),
+    "ids to export": lambda reader: reader.portable.memory_ids(NAMED, nth(3), 100),
+    "histories to export": lambda reader: reader.portable.histories(NAMED, IDS, None, 100),
+    "relations to export": lambda reader: reader.portable.relations(NAMED, IDS),
+    "entities to export": lambda reader: reader.portable.entities(NAMED, None, 100),
+    "fields to export": lambda reader: reader.portable.fields(NAMED, None, 100),
+    "tombstones to export": lambda reader: reader.portable.tombstones(NAMED, ["tasks"], None, 100),
+    "newest of a user": lambda reader: reader.newest(NAMED, 8),
+    "newest of a key's users": lambda reader: reader.newest(BOUND, 8),
+    "newest of a tenant": lambda reader: reader.newest(WHOLE_TENANT, 8),
+    "units": lambda reader: reader.units(NAMED, [*IDS, UUID(int=1)]),
+    "units of a tenant": lambda reader: reader.units(WHOLE_TENANT, [*IDS, UUID(int=1)]),
+    "first page": lambda reader: reader.memories(NAMED, before=None, limit=50),
+    "later page": lambda reader: reader.memories(NAMED, before=IDS[0], limit=50),
+    "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
+    "edges and units": lambda reader: reader.edges_and_units(NAMED, IDS, 1_000, IDS),
+    "related": lambda reader: reader.related(NAMED, IDS, 20),
+    "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
+    "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
+    "window": lambda reader: reader.window(NAMED, "thread-7", 100),
+    "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
+    "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
+    "changed after a moment": lambda reader: reader.changed_after(NAMED, IDS, NOW),
+    "entities": lambda reader: reader.entities(NAMED, EntityQuery(), 50),
+    "entities by name": lambda reader: reader.entities(NAMED, EntityQuery("person", "name-3"), 50),
+    "entity": lambda reader: reader.entities(WHOLE_TENANT, EntityQuery(ids=(nth(3),)), 1),
+    "entity of a key": lambda reader: reader.entities(BOUND, EntityQuery(ids=(nth(3),)), 1),
+    "around": lambda reader: reader.around(NAMED, nth(3), 5, 5),
+    "whole": lambda reader: reader.whole(NAMED, nth(3)),
+    "at another moment": lambda reader: reader.candidates(NAMED.as_of(NOW, NOW), QUESTION),
+    "history": lambda reader: reader.history(NAMED, nth(3), before=None, limit=50),
+    "head of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", head=True, limit=1)),
+    "checkpoint by id": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", ids=("00000143",))),
+    "page of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", before="1", limit=5)),
+    "page of one channel": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", channels=("messages",))),
+    "checkpoints of a user": lambda reader: reader.checkpoints.find(Wanted(OF, limit=5)),
+    "metadata of a thread": lambda reader: reader.checkpoints.told(Wanted(OF, "thread-7")),
+    "who has a thread": lambda reader: reader.checkpoints.users("thread-7", None),
+    "items of a store": lambda reader: reader.items(NAMED, ("plans",)),
+    "memories by the caller's names": lambda reader: reader.named(NAMED, ["memory-3", "memory-23"]),
+    "supervisor": lambda reader: reader.checkpoints.supervised(PLACE.thread),
+    "proposals of a user": lambda reader: reader.proposals(
+        asked(user_id="user-3", state=ProposalState.PENDING), before=None, limit=50
+    ),
+    "proposals of a key's users": lambda reader: reader.proposals(
+        asked(users=frozenset({"user-3"})), before=None, limit=50
+    ),
+    "proposals of a tenant": lambda reader: reader.proposals(asked(), before=IDS[0], limit=50),
+    "proposals by their ids": lambda reader: reader.proposals(asked(ids=tuple(IDS)), before=None, limit=50),
+    "context": lambda reader: reader.context(replace(NAMED, turns=False), 200),
+    "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
+}
+
+OF_A_TENANT = {
+    "newest of a tenant",
+    "newest of a key's users",
+    "later page of a tenant",
+    "proposals of a tenant",
+    "proposals of a key's users",
+}
+"""These walk a tenant's newest until they have enough."""
+READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader)

@@ -1,0 +1,151 @@
+"""Every write that is explained: what the application's own stores send for it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from memplane.adapters.sql.checkpoints import SqlCheckpoints
+from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
+from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
+from memplane.application.records import (
+    ChangedMemory,
+    ContextField,
+    Look,
+    Proposal,
+    SearchMaterial,
+    Signal,
+    Told,
+)
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.entities import mentions
+from memplane.domain.lineage import Placement
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
+from memplane.domain.terms import terms
+from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
+from support.plans import TENANT
+
+
+def memory(**fields: object) -> Memory:
+    text = MemoryText(content="The release is on Friday.")
+    return Memory(
+        id=UUID(int=7), user_id="user-3", category="tasks", type=MemoryType.SEMANTIC, visibility=Visibility.PRIVATE,
+        text=text, trust_state=TrustState.CONFIRMED, source=Source.USER, state=State.ACTIVE, value_hash="value-3",
+        recorded_at=NOW, updated_at=NOW, **fields,
+    )  # fmt: skip
+
+
+PROPOSAL = Proposal(
+    UUID(int=8), "user-3", "city", "Oslo", nth(3), 0.9, "key:ana", "sha256:0", NOW, NOW + timedelta(days=7)
+)
+FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth(3), nth(3), "key:ana", "sha256:0", NOW)
+SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
+MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
+MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
+TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
+
+
+def look(new: Memory) -> Look:
+    return Look(new, MATERIAL, replace(NAMED, turns=False), 10, MENTIONED)
+
+
+CHECKPOINT = NewCheckpoint("00009999", "00009143", {}, {}, (), empty=False, summary=Summary(1, "loop", None, ()))
+
+WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
+    "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
+    "duplicate by name": lambda uow: uow.memories.find_duplicate(memory(external_id="memory-3")),
+    "lock": lambda uow: uow.memories.lock(NAMED, nth(3)),
+    "lock without a user": lambda uow: uow.memories.lock(WHOLE_TENANT, nth(3)),
+    "find": lambda uow: uow.memories.find(NAMED, nth(3)),
+    "nearest": lambda uow: uow.memories.nearest(NAMED, MATERIAL, 10),
+    "buried": lambda uow: uow.tombstones.held("user-3", "tasks"),
+    "rejected": lambda uow: uow.memories.rejected("user-3", "tasks", 200),
+    "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
+    "look": lambda uow: uow.look(look(memory())),
+    "look by name": lambda uow: uow.look(look(memory(external_id="memory-3"))),
+    "entities": lambda uow: uow.graph.entities("user-3", MENTIONED, NOW),
+    "mentioned anew": lambda uow: uow.graph.mention(replace(memory(version=2), id=nth(3)), [nth(4)]),
+    "name": lambda uow: uow.graph.name("user-3", nth(3), "Anna", "anna"),
+    "fold": lambda uow: uow.graph.fold(nth(3), nth(23), ("Ana", "ana")),
+    "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
+    "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
+    "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
+    "lock a proposal": lambda uow: uow.consents.lock(nth(3)),
+    "an acknowledging turn": lambda uow: uow.consents.acknowledges_other(PROPOSAL, nth(3)),
+    "others that waited": lambda uow: uow.consents.others_waited(PROPOSAL, NOW),
+    "lift": lambda uow: uow.tombstones.lift("user-3", "tasks", ["value-3"], NOW),
+    "deleted of a user": lambda uow: uow.upkeep.deleted(replace(NAMED, turns=False), None, NOW, 100),
+    "purge": lambda uow: uow.upkeep.purge([memory()]),
+    "decide": lambda uow: uow.consents.decide(replace(PROPOSAL, id=nth(3))),
+    "decided fields": lambda uow: uow.consents.fields("user-3", "city"),
+    "keep a field": lambda uow: uow.consents.keep(FIELD, alone=True),
+    "signals": lambda uow: uow.consents.signals("user-3", "tone", "value-3", NOW),
+    "tell": lambda uow: uow.threads.tell("user-3", {"another": NOW, "one more": NOW}, TOLD),
+    "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
+    "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
+    "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
+    "revision": lambda uow: uow.threads.revision("user-3", "thread-7"),
+    "count accesses": lambda uow: uow.journal.count_accesses(dict.fromkeys(IDS, 1), NOW),
+    "lock a key": lambda uow: uow.keys.lock(f"{TENANT}7"),
+    "end a key": lambda uow: uow.keys.end(f"{TENANT}7", NOW),
+    "keys were used": lambda uow: uow.keys.used({f"{TENANT}7": NOW, f"{TENANT}8": NOW}),
+    "open a thread": lambda uow: uow.checkpoints.open(PLACE.thread, NOW),
+    "lock a thread": lambda uow: uow.checkpoints.lock(PLACE.thread),
+    "arrive": lambda uow: uow.checkpoints.arrive(PLACE, "00009999", NOW),
+    "add a checkpoint": lambda uow: uow.checkpoints.add(
+        PLACE, CHECKPOINT, Placement.HEAD, Supervised(PLACE.thread, updated_at=NOW)
+    ),
+    "keep a supervisor": lambda uow: uow.checkpoints.keep(Supervised(PLACE.thread, updated_at=NOW)),
+    "nodes": lambda uow: uow.checkpoints.nodes(PLACE.thread),
+    "threads of runs": lambda uow: uow.checkpoints.threads_of(["run"], OF),
+    "remove": lambda uow: uow.checkpoints.remove(
+        PLACE.thread, [("", "00009143")], {("", "00001143"): None}, [("", "00001143")]
+    ),
+    "copy": lambda uow: uow.checkpoints.copy(PLACE.thread, Thread("user-3", "another"), NOW),
+    "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
+    "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
+    "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
+    "erase checkpoints": lambda uow: uow.checkpoints.erase("user-3"),
+    "forgotten words": lambda uow: uow.journal.forget([nth(3)]),
+    "known erasures": lambda uow: uow.erasures.known(["subject"]),
+    "erasure keys": lambda uow: uow.erasures.keys(),
+    "buried of an erased user": lambda uow: uow.erasures.buried("user-3", "tasks", ["value-3"]),
+    "graves": lambda uow: uow.erasures.graves("user-3", ("tasks", "value-3"), 100),
+    "memories to erase": lambda uow: uow.erasures.memories("user-3", 100),
+    "turns to erase": lambda uow: uow.erasures.turns("user-3", 100),
+    "drawn from": lambda uow: uow.erasures.drawn(IDS, "user-3"),
+    "derived from": lambda uow: uow.upkeep.derived(IDS),
+    "tombstones to erase": lambda uow: uow.erasures.rejected("user-3", 100),
+    "stated fields": lambda uow: uow.erasures.stated("user-3", 100),
+    "removed units": lambda uow: uow.erasures.remove(IDS, IDS),
+    "erased checkpoints": lambda uow: uow.checkpoints.erased("user-3"),
+    "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
+}
+STORES = (
+    SqlMemories,
+    SqlThreads,
+    SqlJournal,
+    SqlKeys,
+    SqlTombstones,
+    SqlGraph,
+    SqlAnswers,
+    SqlConsents,
+    SqlCheckpoints,
+)
+INSERTS = {
+    "add_writes",
+    "add",
+    "add_turns",
+    "log",
+    "record",
+    "events",
+    "link",
+    "bury",
+    "keep",
+    "signal",
+    "note",
+}  # these look nothing up
+LISTS = {"all", "crowded"}  # an administrator's list of keys, and the threads that pruning goes through
