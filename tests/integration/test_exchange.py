@@ -70,6 +70,28 @@ def test_nothing_of_a_transaction_is_left_when_it_has_ended(database: Database) 
     in_exchange(database, work)
 
 
+def test_one_statement_at_once_leaves_nothing_behind(database: Database) -> None:
+    async def work(exchange: Exchange, connection: ReadConnection) -> None:
+        assert await exchange.at_once(TENANT, as_dicts) == [{"tenant": "acme"}]
+        left = "SELECT coalesce(current_setting('memplane.tenant', true), '')"
+        assert await (await connection.execute(left)).fetchone() == ("",)
+        with pytest.raises(ValueError, match="has begun"):
+            await exchange.at_once(TENANT, as_dicts)
+        again = Exchange(connection, Statement(BEGINNING.sql, {"tenant": "other"}))
+        assert await again.at_once(TENANT, as_dicts) == [{"tenant": "other"}]
+
+    in_exchange(database, work)
+
+
+def test_one_statement_at_once_that_is_refused_breaks_the_connection(database: Database) -> None:
+    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await exchange.at_once(Statement("SELECT 1 / 0 AS one", {}), as_dicts)
+        assert exchange.broken
+
+    in_exchange(database, work)
+
+
 def test_every_statement_sees_the_same_moment_and_none_writes(database: Database) -> None:
     async def work(exchange: Exchange, _connection: ReadConnection) -> None:
         seen = Statement("SELECT count(*) AS tables FROM pg_class WHERE relname = 'new_one'", {})

@@ -91,7 +91,7 @@ def test_a_write_looks_up_by_indexes(busy: Database, explainer: Explainer, write
 
 
 def test_a_key_is_found_by_its_index(explainer: Explainer) -> None:
-    sent = Sent([("SELECT * FROM api_keys WHERE key_id = %s", (f"{TENANT}7",))])
+    sent = Sent([("SELECT * FROM api_keys WHERE key_id = %(key_id)s", {"key_id": f"{TENANT}7"})])
     source = inspect.getsource(PostgresStorage.find_key)
     assert sent.statements[0][0] in source  # what is explained is what is sent
     check(explainer, sent)

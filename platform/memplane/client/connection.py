@@ -1,11 +1,13 @@
 """One server, one key: requests, bounded retries, and failures as errors of one tree."""
 
 import random
+import ssl
 from asyncio import sleep
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import TypeVar
 
 import httpx2
@@ -52,6 +54,12 @@ class Call:
     also: tuple[int, ...] = ()
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whose certificates this machine trusts. To read them takes tens of milliseconds: once is enough."""
+    return httpx2.create_ssl_context()
+
+
 class Connection:
     """Sends calls to a server and reads their answers.
 
@@ -80,6 +88,7 @@ class Connection:
             timeout=timeout,
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
             transport=transport,
+            verify=_trusted(),
             trust_env=base.host not in LOOPBACK,  # a proxy of the environment has no business with this machine's own
         )
 

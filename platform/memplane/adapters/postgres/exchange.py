@@ -115,6 +115,26 @@ class Exchange:
         results = await self._sent(skipped)
         return [self._loaded(results[place], make) for place in places]
 
+    async def at_once(self, asked: Statement, make: Maker[T]) -> list[T]:
+        """The rows of one statement: with what it depends on it is sent, answered and over in one exchange.
+
+        What is sent before a sync is a transaction by itself, without a word of its beginning and its end.
+
+        Raises:
+            psycopg.Error: the database refuses it.
+            ValueError: the exchange has begun.
+        """
+        if self._beginning is None:
+            raise ValueError("this exchange has begun")
+        beginning, self._beginning = self._beginning, None
+        self._pgconn.enter_pipeline_mode()
+        place = self._enqueue(beginning) + 1
+        place += self._enqueue(asked)
+        self._commands.append(self._pgconn.pipeline_sync)
+        results = await self._sent(place + 2)
+        self._pgconn.exit_pipeline_mode()
+        return self._loaded(results[place], make)
+
     async def end(self) -> None:
         """End the transaction, if one began, and leave the connection as it was."""
         if self._beginning is None:

@@ -5,7 +5,7 @@ import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, LiteralString, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -21,7 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.checkpoint_exchange import CheckpointExchange
-from memplane.adapters.postgres.exchange import Exchange, ReadConnection
+from memplane.adapters.postgres.exchange import Exchange, ReadConnection, as_dicts
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
@@ -212,29 +212,32 @@ class PostgresStorage:
 
     async def find_key(self, key_id: str) -> StoredKey | None:
         """An API key by its public id: row-level security shows a caller without tenant only the key that it names."""
-        rows = await self._shown("memplane.key", key_id, "SELECT * FROM api_keys WHERE key_id = %s", (key_id,))
+        asked = Statement("SELECT * FROM api_keys WHERE key_id = %(key_id)s", {"key_id": key_id})
+        rows = await self._shown("memplane.key", key_id, asked)
         return key_of(rows[0]) if rows else None
 
     async def has_tenant(self, tenant: str) -> bool:
         """Whether there is such a tenant: row-level security shows the one that is named."""
-        return bool(
-            await self._shown("memplane.tenant", tenant, "SELECT 1 FROM tenants WHERE tenant_id = %s", (tenant,))
-        )
+        asked = Statement("SELECT 1 AS one FROM tenants WHERE tenant_id = %(tenant)s", {"tenant": tenant})
+        return bool(await self._shown("memplane.tenant", tenant, asked))
 
     async def tenants(self) -> list[str]:
         """The names of every tenant: row-level security shows them to a transaction that asks for the list."""
-        rows = await self._shown("memplane.listing", "tenants", "SELECT tenant_id FROM tenants ORDER BY tenant_id")
-        return [row["tenant_id"] for row in rows]
+        asked = Statement("SELECT tenant_id FROM tenants ORDER BY tenant_id", {})
+        return [row["tenant_id"] for row in await self._shown("memplane.listing", "tenants", asked)]
 
-    async def _shown(
-        self, setting: str, value: str, query: LiteralString, values: tuple[str, ...] = ()
-    ) -> list[dict[str, Any]]:
+    async def _shown(self, setting: str, value: str, asked: Statement) -> list[dict[str, Any]]:
         """Rows that row-level security shows by a setting; looked up anew when the connection was lost meanwhile."""
+        beginning = Statement(_SHOWN, {"setting": setting, "value": value})
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                async with self._connection() as connection, connection.pipeline(), connection.transaction():
-                    await connection.execute("SELECT set_config(%s, %s, true)", (setting, value))
-                    return await (await connection.execute(query, values)).fetchall()
+                async with self._lent() as connection:
+                    exchange = Exchange(connection, beginning)
+                    try:
+                        return await exchange.at_once(asked, as_dicts)
+                    finally:
+                        if exchange.broken:
+                            await connection.close()
             except StorageUnavailable as error:
                 if attempt == _ATTEMPTS or not _lost(error.__cause__):
                     raise
@@ -293,6 +296,7 @@ _NAMED = (
     " set_config('memplane.users', coalesce(%(users)s::text[]::text, ''), true),"
     " set_config('memplane.caller', %(caller)s, true)"
 )
+_SHOWN = "SELECT set_config(%(setting)s, %(value)s, true)"
 _LOCKED = "SELECT count(pg_advisory_xact_lock(hashtextextended(name, 0))) FROM unnest(%(names)s::text[]) AS name"
 _BEGIN = f"SELECT {_NAMED}, ({_LOCKED})"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"

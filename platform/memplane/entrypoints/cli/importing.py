@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from memplane.bootstrap import policies_of
 from memplane.client.errors import MemplaneClientError, TooLarge
 from memplane.contracts.transfer import MAX_LINES, ImportOutcome, RefusedLine
 from memplane.entrypoints.cli.ledger import Ledger
@@ -47,6 +46,8 @@ def take_in(  # noqa: PLR0913 - one argument for each option
     A run that was interrupted goes on where it stopped when it is run again. Lines that are refused are in
     PATH.refused.jsonl, each with its number and why.
     """
+    from memplane.bootstrap import policies_of  # noqa: PLC0415 - what help does not wait for
+
     source = source_of(path)
     whose = user or source.user
     if whose is None:

@@ -7,7 +7,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
@@ -28,7 +27,7 @@ def check(policies: Folder = None, json: Json = False) -> None:
     """Check the policy files; every mistake is told with its file, line and key."""
     folder = _folder(policies)
     try:
-        policy = load_policy(folder)
+        policy = _loaded(folder)
     except PolicyError as error:
         errors = error.extra["errors"]
         show({"ok": False, "folder": folder, "errors": errors}, *_mistakes(folder, error), as_json=json)
@@ -45,7 +44,7 @@ def show_policy(
     json: Json = False,
 ) -> None:
     """Show what agents effectively may do: allowlist, trust and categories together."""
-    policy = load_policy(_folder(policies))
+    policy = _loaded(_folder(policies))
     if agent is not None:
         view = describe_agent(policy, agent)
         show(_document(view), *_details(view), as_json=json)
@@ -61,7 +60,15 @@ def show_policy(
 
 
 def _folder(named: Path | None) -> Path:
+    from memplane.adapters.policy_files import shipped_policies  # noqa: PLC0415 - what help does not wait for
+
     return named or settings_of().policies or shipped_policies()
+
+
+def _loaded(folder: Path) -> Policy:
+    from memplane.adapters.policy_files import load_policy  # noqa: PLC0415 - what help does not wait for
+
+    return load_policy(folder)
 
 
 def _document(view: AgentView) -> dict[str, object]:
