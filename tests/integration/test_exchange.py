@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.exchange import Exchange, ReadConnection, as_dicts, as_tuples, converted
+from memplane.adapters.postgres.exchange import PLAN_SECONDS, Exchange, ReadConnection, as_dicts, as_tuples, converted
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.statements import Statement
 from memplane.domain.errors import StorageError, StorageUnavailable
@@ -88,6 +88,39 @@ def test_one_statement_at_once_that_is_refused_breaks_the_connection(database: D
         with pytest.raises(psycopg.errors.DivisionByZero):
             await exchange.at_once(Statement("SELECT 1 / 0 AS one", {}), as_dicts)
         assert exchange.broken
+
+    in_exchange(database, work)
+
+
+def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("memplane.adapters.postgres.exchange.monotonic", lambda: now[0])
+    with psycopg.connect(database.admin_url) as admin:
+        admin.execute("CREATE TABLE grows (n int) WITH (autovacuum_enabled = false)")
+        admin.execute("GRANT SELECT ON grows TO PUBLIC")
+    asked = Statement("SELECT count(*) AS rows FROM grows WHERE n > %(least)s::int", {"least": 5})
+
+    async def expected(connection: ReadConnection) -> int:
+        """How many rows the plan that the connection has is made for."""
+        exchange = Exchange(connection, BEGINNING)
+        await exchange.rows([asked], as_dicts)
+        await exchange.end()
+        cursor = await connection.execute("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%grows%'")
+        row = await cursor.fetchone()
+        assert row is not None
+        explained = await connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE {row[0]} (5)")  # type: ignore[arg-type]
+        plan = await explained.fetchone()
+        assert plan is not None
+        return int(plan[0][0]["Plan"]["Plans"][0]["Plan Rows"])
+
+    async def work(_exchange: Exchange, connection: ReadConnection) -> None:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        empty = await expected(connection)
+        with psycopg.connect(database.admin_url) as admin:
+            admin.execute("INSERT INTO grows SELECT generate_series(1, 100000)")
+        assert await expected(connection) == empty  # the control: a plan is kept
+        now[0] += PLAN_SECONDS
+        assert await expected(connection) > 10 * empty
 
     in_exchange(database, work)
 

@@ -31,6 +31,7 @@ LOG_LIMIT = 10 * 1024 * 1024  # bytes; one older file of that size is kept
 _DEFAULTS = {
     "max_connections": "100",
     "shared_buffers": "128MB",
+    "autovacuum_naptime": "5s",  # what is new in a folder grows by leaps, and is planned for by what was analysed
     "jit": "off",  # costs more than it brings for short queries
     "timezone": "UTC",
     "log_timezone": "UTC",

@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from time import monotonic
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, errors
@@ -29,8 +30,11 @@ T = TypeVar("T")
 Maker = Callable[[Sequence[str]], Callable[[Sequence[Any]], T]]
 """From the names of columns, what makes a row of their values."""
 _MOST_PREPARED = 256
+PLAN_SECONDS = 10.0
+"""How long a connection keeps its plans: tables grow, and what analyses them comes by only now and then."""
 _NAMED = re.compile(r"%\((\w+)\)s")
 _BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # one look: all statements see the same moment
+_PLAN_ANEW = b"DISCARD PLANS"
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
 
@@ -57,6 +61,15 @@ class Prepared:
         self.transformer = Transformer(connection)
         self._names: OrderedDict[tuple[bytes, tuple[int, ...]], bytes] = OrderedDict()
         self._made = 0
+        self._planned = monotonic()
+
+    def aged(self) -> bool:
+        """Whether to plan anew, from now on: a plan that was made for an empty table is a bad one for a full one."""
+        now = monotonic()
+        if now - self._planned < PLAN_SECONDS:
+            return False
+        self._planned = now
+        return True
 
     def find(self, key: tuple[bytes, tuple[int, ...]]) -> bytes | None:
         """The name of a statement."""
@@ -105,7 +118,11 @@ class Exchange:
             beginning, self._beginning = self._beginning, None
             self._pgconn.enter_pipeline_mode()
             self._commands.append(partial(self._pgconn.send_query_params, _BEGIN, None))
-            skipped = 1 + self._enqueue(beginning) + 1
+            skipped = 1
+            if self._prepared.aged():
+                self._commands.append(partial(self._pgconn.send_query_params, _PLAN_ANEW, None))
+                skipped += 1
+            skipped += self._enqueue(beginning) + 1
         places = []
         for statement in asked:
             skipped += self._enqueue(statement)
