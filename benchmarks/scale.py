@@ -1,6 +1,6 @@
 """How recall holds as more is stored and more people ask: scopes, rows in total, clients, contexts, bytes, lag.
 
-Run: python benchmarks/scale.py [--largest 100000] [--total 1000000]
+Run: python benchmarks/scale.py [--largest 100000] [--total 1000000] [--small 20x1000] [--middle 3x10000]
 """
 
 import argparse
@@ -27,16 +27,18 @@ from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Ask, Load, Timing, grid, questions
 from memplane.entrypoints.cli.bench.server import Connection, Server, throwaway_server
 
+Size = tuple[int, int]
+"""How many users, and how many turns and memories each of them has."""
 CLIENTS = (1, 8, 32)
-SMALL = (20, 1_000)
-MIDDLE = (3, 10_000)
 WINDOW = 100
 _TABLES = ("memories", "turns")
+_COPIED = ("thread_revision", *_TABLES)
+"""Turns are of a thread: it comes first."""
 _QUERY, _CONTEXT, _TURNS = "/v1/memory/query", "/v1/context", "/v1/turns"
 _COPIES = """
 INSERT INTO {table} ({columns})
 SELECT {values} FROM {table} source CROSS JOIN generate_series(1, %(copies)s) AS copy (number)
- WHERE source.user_id LIKE 'user-1000-%%'"""
+ WHERE source.user_id LIKE %(copied)s"""
 """Other users' rows: those of the small users once more, under other names."""
 
 
@@ -58,7 +60,8 @@ class Lag:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     options = _options(arguments)
-    sizes = [SMALL, MIDDLE, (1, options.largest)]
+    small, middle = options.small, options.middle
+    sizes = [small, middle, (1, options.largest)]
     load = Load(sizes, options.requests)
     parts: list[str | Grid] = []
     with throwaway_server() as server:
@@ -70,13 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             timings = [
                 _alone(server, each, f"{count} x {size}") for (count, size), each in zip(sizes, asks, strict=True)
             ]
-            contexts = _contexts(server, asks[1])
-            crowds = [_crowd(server, asks[0], clients) for clients in CLIENTS]
+            contexts = _contexts(server, asks[1], middle)
+            crowds = [_crowd(server, asks[0], small, clients) for clients in CLIENTS]
             bytes_each = _bytes_each(conninfo)
             lag = _lag(server, loaded.cohorts[0][0])
-            before, after = _rows(conninfo), _multiplied(conninfo, options.total)
+            before, after = _rows(conninfo), _multiplied(conninfo, small, options.total)
             _settle(conninfo)
-            later = _alone(server, asks[0], f"{SMALL[0]} x {SMALL[1]}, {after} rows in total")
+            later = _alone(server, asks[0], f"{small[0]} x {small[1]}, {after} rows in total")
             where = machine(postgres)
     parts.append(grid([*timings, later, contexts, *crowds], "Over HTTP"))
     parts.append(Grid("Ratios", ("what", "figure"), _ratios(timings, later, before, after, bytes_each, lag)))
@@ -118,7 +121,7 @@ def _alone(server: Server, asks: Sequence[Ask], label: str) -> Timing:
     return Timing(f"memory.query, {label}", [_timed(link, _QUERY, ask.body) for ask in mine])
 
 
-def _crowd(server: Server, asks: Sequence[Ask], clients: int) -> Timing:
+def _crowd(server: Server, asks: Sequence[Ask], size: Size, clients: int) -> Timing:
     """Several clients at the same time, each with its own connection."""
 
     def share(part: Sequence[Ask]) -> list[float]:
@@ -129,10 +132,10 @@ def _crowd(server: Server, asks: Sequence[Ask], clients: int) -> Timing:
     started = perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         durations = [ms for part in pool.map(share, parts) for ms in part]
-    return Timing(f"memory.query, {SMALL[0]} x {SMALL[1]}", durations, clients, perf_counter() - started)
+    return Timing(f"memory.query, {size[0]} x {size[1]}", durations, clients, perf_counter() - started)
 
 
-def _contexts(server: Server, asks: Sequence[Ask]) -> Timing:
+def _contexts(server: Server, asks: Sequence[Ask], size: Size) -> Timing:
     """Contexts of users of the middle size, in a thread whose window is full."""
     link = server.connect("supervisor")
     for user in {ask.person.user for ask in asks}:
@@ -153,7 +156,7 @@ def _contexts(server: Server, asks: Sequence[Ask]) -> Timing:
     ]
     for body in bodies[:10]:
         link.send("POST", _CONTEXT, body)
-    return Timing(f"context, {MIDDLE[0]} x {MIDDLE[1]}, {WINDOW} turns", [_timed(link, _CONTEXT, b) for b in bodies])
+    return Timing(f"context, {size[0]} x {size[1]}, {WINDOW} turns", [_timed(link, _CONTEXT, b) for b in bodies])
 
 
 def _timed(link: Connection, path: str, body: bytes) -> float:
@@ -207,26 +210,35 @@ def _bytes_each(conninfo: str) -> float:
     return taken / max(_rows(conninfo), 1)
 
 
-def _multiplied(conninfo: str, total: int) -> int:
+def _multiplied(conninfo: str, small: Size, total: int) -> int:
     """Copy rows to other users until there are about so many; how many there are."""
-    copies = max((total - _rows(conninfo)) // (SMALL[0] * SMALL[1]), 0)
+    copies = max((total - _rows(conninfo)) // (small[0] * small[1]), 0)
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        for table in _TABLES:
+        for table in _COPIED:
             named = connection.execute(
                 "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
                 " AND attgenerated = ''",
                 (table,),
             )
             values = {name: f"source.{name}" for (name,) in named.fetchall()}
-            values |= {"id": "gen_random_uuid()", "user_id": "source.user_id || '-copy-' || copy.number"}
+            values["user_id"] = "source.user_id || '-copy-' || copy.number"
+            if "id" in values:
+                values["id"] = "gen_random_uuid()"
             statement = _COPIES.format(table=table, columns=", ".join(values), values=", ".join(values.values()))
-            connection.execute(SQL(statement), {"copies": copies})
+            connection.execute(SQL(statement), {"copies": copies, "copied": f"user-{small[1]}-%"})
     return _rows(conninfo)
+
+
+def _size(text: str) -> Size:
+    users, _, each = text.partition("x")
+    return int(users), int(each)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=500, help="requests of each kind")
+    parser.add_argument("--small", type=_size, default="20x1000", help="small users")
+    parser.add_argument("--middle", type=_size, default="3x10000", help="users of the middle size")
     parser.add_argument("--largest", type=int, default=100_000, help="turns and memories of the largest user")
     parser.add_argument("--total", type=int, default=1_000_000, help="rows in total at the end")
     parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")

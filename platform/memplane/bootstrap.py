@@ -91,7 +91,8 @@ class Application:
         self.embedder = BatchingEmbedder(encoder_of(settings.embedding_model, settings.embedding_name))
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
         guard = EmbeddingGuard(self.storage, self.embedder, now)
-        self.gateway = gateway = Gateway(self.storage, self.policies, self.embedder, guard, now)
+        ledger = NoLedger() if settings.erasure_ledger is None else LedgerFile(settings.erasure_ledger)
+        self.gateway = gateway = Gateway(self.storage, self.policies, self.embedder, guard, now, ledger)
         self._accesses = AccessLog(self.storage, now)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
@@ -111,7 +112,6 @@ class Application:
         self.recovery = Recovery(self.storage, self.policies, gateway, now)
         self.imports = Imports(gateway)
         self.exports = Exports(self.storage, self.policies, now)
-        ledger = NoLedger() if settings.erasure_ledger is None else LedgerFile(settings.erasure_ledger)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)

@@ -17,11 +17,13 @@ from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.cluster import Database, Databases
 from support.files import File
+from support.nights import Night
 from support.serving import RunningServer, running_server
 from support.telling import texts, write
 
 OTHER = "ben"
 ERASE = f"/v1/users/{USER}/erase"
+OF_TENANT = "SELECT user_id FROM memories WHERE tenant_id = %(tenant)s"
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "lamp", "sled", "tent", "drum")
 
 
@@ -136,6 +138,30 @@ class TestBatches:
         monkeypatch.setattr(wired.erase, "_ledger", LedgerFile(tmp_path / "ledger"))
         assert erase(admin)["erased"]["memories"] == len(WORDS)
         assert len(tenant.rows("SELECT id FROM erasures WHERE tenant_id = %(tenant)s")) == 1
+
+    def test_one_that_nobody_asks_for_again_is_finished_by_itself(
+        self, tenant: Tenant, supervisor: Caller, admin: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for word in WORDS:
+            write(supervisor, f"The user owns a {word}.")
+        write(supervisor, "The user owns a piano.", user_id=OTHER)
+        monkeypatch.setattr(erasing, "MOST_BATCHES", 1)
+        begun = erase(admin)
+        rows = tenant.count("memories")
+        assert not begun["finished"]
+        ledger = LedgerFile(tmp_path / "ledger")
+        monkeypatch.setattr(tenant.server.wired.gateway, "_ledger", ledger)
+        night = Night(tenant)
+        night.run("erasures", dry_run=True)
+        assert (tenant.count("memories"), (tmp_path / "ledger").exists()) == (rows, False)
+        assert night.run("erasures").counts == {"finished": 1}
+        assert [each["user_id"] for each in tenant.rows(OF_TENANT)] == [OTHER]
+        (noted,) = {each["receipt"] for each in read_ledger(tmp_path / "ledger")}
+        assert noted == begun["receipt"]
+        (stored,) = tenant.rows("SELECT * FROM erasures WHERE tenant_id = %(tenant)s")
+        assert (str(stored["id"]), stored["of_user"]) == (begun["receipt"], None)
+        assert stored["counts"]["memories"] == len(WORDS)
+        assert night.run("erasures").counts == {"finished": 1}  # of the day: nothing more was left
 
 
 class TestDerived:

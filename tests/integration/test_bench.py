@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,17 @@ def test_cohorts_of_another_form_are_refused() -> None:
     done = run("-m", "memplane.entrypoints.cli", "bench", "latency", "--sizes", "many")
     assert done.returncode == 2
     assert "100x1000" in done.stderr
+
+
+def test_scale_measures_growth_clients_contexts_and_lag(page: Path) -> None:
+    sizes = ("--small", "2x40", "--middle", "1x60", "--largest", "80", "--total", "900", "--requests", "10")
+    done = run("benchmarks/scale.py", *sizes, "--figures", page)
+    assert done.returncode == 0, done.stderr
+    told = page.read_text(encoding="utf-8")
+    assert "| turns found by the next question | 100 of 100 |" in told
+    rows = re.search(r"memory.query, 2 x 40, (\d+) rows in total", told)
+    assert rows is not None
+    assert 820 < int(rows[1]) <= 900
 
 
 def test_repeats_are_counted_in_the_database_itself(page: Path) -> None:

@@ -108,7 +108,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
         cursor = await connection.execute("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%grows%'")
         row = await cursor.fetchone()
         assert row is not None
-        explained = await connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE {row[0]} (5)")  # type: ignore[arg-type]
+        explained = await connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE {row[0]} (5)")  # type: ignore[arg-type]  # a name that the connection gave
         plan = await explained.fetchone()
         assert plan is not None
         return int(plan[0][0]["Plan"]["Plans"][0]["Plan Rows"])

@@ -32,7 +32,10 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "entities": (USERS * 500, USER | {"id": NTH, "kind": "'person'", "name_key": "'name-' || n"}),
     "entity_aliases": (USERS * 500, {"entity_id": NTH, "alias_key": "'alias-' || n"}),
     "memory_entities": (USERS * 500, {"memory_id": NTH, "entity_id": NTH}),
-    "idempotency_keys": (USERS * 500, {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n"}),
+    "idempotency_keys": (
+        USERS * 500,
+        {"key_id": f"'key-' || n % {USERS}", "idempotency_key": "'once-' || n", "of_user": f"'user-' || n % {USERS}"},
+    ),
     "checkpoints": (
         USERS * THREADS * TURNS,
         USER | {"checkpoint_id": "lpad(n::text, 8, '0')", "checkpoint_ns": "''", "metadata": "'{{}}'"}
@@ -46,7 +49,8 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         USER | {"checkpoint_ns": "''", "checkpoint_id": "lpad(n::text, 8, '0')", "channel": "'messages'"},
     ),
     "supervisor_checkpoints": (USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'"}),
-    "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}),
+    "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}
+        | {"expires_at": "'2026-06-01'::timestamptz + n * interval '1 hour' - interval '7 days'"}),
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
     "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
     "job_runs": (365, {"name": "'ttl'", "period": "n::text"}),

@@ -5,11 +5,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.job_runs import SqlJobRuns
+from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
+from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
+from memplane.application.jobs.records import Due
+from memplane.application.jobs.records import Wanted as Jobs
+from memplane.application.portable import NamedEntity
 from memplane.application.records import (
     ChangedMemory,
     ContextField,
@@ -23,7 +31,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import mentions
 from memplane.domain.lineage import Placement
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
+from memplane.domain.memory import Layer, Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
 from memplane.domain.terms import terms
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
 from support.plans import TENANT
@@ -108,6 +116,42 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
     "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
     "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
+    "any unfinished erasure": lambda uow: uow.erasures.unfinished(),
+    "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
+    "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
+    "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
+    "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
+    "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),
+    "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
+    "memories to settle": lambda uow: uow.upkeep.due(Jobs(Due.PROMOTED, NOW, 3), None, 500),
+    "lock due memories": lambda uow: uow.upkeep.lock_due(Jobs(Due.EXPIRED, NOW), IDS),
+    "lock memories": lambda uow: uow.upkeep.locked(IDS),
+    "move memories": lambda uow: uow.upkeep.move(IDS, State.ARCHIVED, None, NOW),
+    "settle memories": lambda uow: uow.upkeep.promote(IDS),
+    "crowded users": lambda uow: uow.upkeep.crowded(500, Layer.MID, "user-3"),
+    "weighed memories": lambda uow: uow.upkeep.weighed("user-3", Layer.MID),
+    "report": lambda uow: uow.upkeep.tally(NOW),
+    "a run of a job": lambda uow: uow.jobs.find("ttl", "7"),
+    "a run by its id": lambda uow: uow.jobs.by_id(nth(3)),
+    "the last run": lambda uow: uow.jobs.last("ttl"),
+    "forgotten runs": lambda uow: uow.jobs.forgotten(NOW, NOW),
+    "end of the chain": lambda uow: uow.chain.state(),
+    "the chain's head": lambda uow: uow.chain.head(),
+    "a link of the chain": lambda uow: uow.chain.at(7),
+    "unsealed history": lambda uow: uow.chain.unsealed(500),
+    "chained history": lambda uow: uow.chain.entries(7, 500),
+    "seals": lambda uow: uow.chain.seals(7, 500),
+    "last seal": lambda uow: uow.chain.last_seal(),
+    "who took words": lambda uow: uow.chain.erasers(IDS),
+    "whose memories": lambda uow: uow.portable.holders(IDS),
+    "whose turns": lambda uow: uow.portable.speakers(IDS),
+    "taken values": lambda uow: uow.portable.taken([memory(external_id="memory-3")]),
+    "known entities": lambda uow: uow.portable.add_entities(
+        "user-3", [NamedEntity(nth(3), "person", "Name", "name-3", NOW)]
+    ),
+    "known entries": lambda uow: uow.portable.noted(IDS),
+    "known proposals": lambda uow: uow.portable.proposed("user-3", IDS),
+    "what was agreed to": lambda uow: uow.portable.consented("user-3"),
     "erase checkpoints": lambda uow: uow.checkpoints.erase("user-3"),
     "forgotten words": lambda uow: uow.journal.forget([nth(3)]),
     "known erasures": lambda uow: uow.erasures.known(["subject"]),
@@ -124,6 +168,12 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "erased checkpoints": lambda uow: uow.checkpoints.erased("user-3"),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
+OF_A_NIGHT = {
+    "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
+    "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
+    "the chain's head",
+}  # fmt: skip
+"""These are of a tenant as a whole."""
 STORES = (
     SqlMemories,
     SqlThreads,
@@ -134,18 +184,18 @@ STORES = (
     SqlAnswers,
     SqlConsents,
     SqlCheckpoints,
+    SqlErasures,
+    SqlUpkeep,
+    SqlJobRuns,
+    SqlChain,
+    SqlPortableStore,
 )
 INSERTS = {
-    "add_writes",
-    "add",
-    "add_turns",
-    "log",
-    "record",
-    "events",
-    "link",
-    "bury",
-    "keep",
-    "signal",
-    "note",
-}  # these look nothing up
-LISTS = {"all", "crowded"}  # an administrator's list of keys, and the threads that pruning goes through
+    "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
+    "add_writes", "bury", "events", "keep", "link", "log", "note", "record", "seal", "send", "signal",
+}  # fmt: skip
+"""These look nothing up."""
+LISTS = {"all", "latest", "users"}
+"""All keys or runs for an administrator, all threads for pruning, all users for a replay."""
+OTHERWISE = {"fade", "forget_history", "next_due", "sweep_proposals"}
+"""As `promote`; a function of the database; SQLite's queue alone; once a night, of which half may have lapsed."""

@@ -53,7 +53,7 @@ def unserved(plan: dict[str, Any], *, beyond_tenant: bool) -> list[str]:
         if node["Node Type"] == "Seq Scan" and node["Relation Name"] in GROWING:
             found.append(node["Relation Name"])
         if "Index Name" in node:
-            columns = set(re.findall(r"\((\w+)\)?(?:::\w+)? (?:=|<|>)", node.get("Index Cond", "")))
+            columns = set(re.findall(r"\(\"?(\w+)\"?\)?(?:::\w+)? (?:=|<|>|IS NULL)", node.get("Index Cond", "")))
             leading = "key_id" if node["Index Name"] == "ix_api_keys_key" else "tenant_id"
             if leading not in columns or (beyond_tenant and columns == {"tenant_id"}):
                 found.append(node["Index Name"])

@@ -60,6 +60,11 @@ class ServeProcess:
         found: dict[str, str] = json.loads((self.folder / "keys.json").read_text())["agents"]
         return found
 
+    @property
+    def admin(self) -> str:
+        """The administrator's credential that it made."""
+        return str(json.loads((self.folder / "keys.json").read_text())["admin"])
+
     def kill(self) -> None:
         """End the server and every process of its PostgreSQL with SIGKILL, PostgreSQL first: it writes nothing more."""
         server = [self._process.pid] if self._process.poll() is None else []

@@ -89,6 +89,7 @@ schedules:
   layers: "20 4 * * *"
   size: "25 4 1 * *"
   purge: "30 4 * * *"
+  erasures: "33 4 * * *"
   seal: "35 4 * * *"
   gc: off
 attempts: 5

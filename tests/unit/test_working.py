@@ -65,7 +65,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 13, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 14, "longest_pause_seconds")]
 
 
 def test_pauses_double_up_to_the_longest() -> None:

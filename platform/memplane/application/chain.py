@@ -31,6 +31,10 @@ class Chain(Protocol):
         """How far it goes."""
         ...
 
+    async def head(self) -> Head:
+        """Its end."""
+        ...
+
     async def at(self, position: int) -> Head:
         """The chain's end, had it that many entries."""
         ...

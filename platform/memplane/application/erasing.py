@@ -78,7 +78,7 @@ class EraseUsers:
         actor = "erased" if user in principal.actor else principal.actor
         begun = Erasure(new_id(), "", actor, policy, self._clock(), user_id=user)
         await replayed(self._storage, principal, once)
-        erasure = await self._storage.write(_whole(principal), lambda uow: self._begun(uow, begun), _locks(user))
+        erasure = await self._storage.write(_whole(principal), lambda uow: self._begun(uow, begun), locks(user))
         for _ in range(MOST_BATCHES):
             if erasure.finished_at is not None:
                 break
@@ -128,33 +128,43 @@ class EraseUsers:
         Raises:
             StorageUnavailable: the database or the ledger cannot be written.
         """
-        user, now = erasure.user_id or "", self._clock()
+        now = self._clock()
 
         async def work(uow: UnitOfWork) -> Erasure:
-            # whoever works on the same erasure meanwhile may be further
-            now_known = {each.id: each for each in await uow.erasures.known([erasure.subject])}
-            here = now_known.get(erasure.id, erasure)
-            if here.finished_at is not None:
-                return here
-            key = next(k for k in await uow.erasures.keys() if Grave.of(k, user).subject == here.subject)
-            batch = await erased(uow, here, Grave(key, here.subject), now)
-            after = replace(here, counts=_sum(here.counts, batch.counts))
-            if batch.whole:
-                after = replace(after, user_id=None, finished_at=now)
-                await uow.journal.record([_told(after)])
-                if once is not None:
-                    namespace, request = once
-                    answered = Answered(request.request, request.answer(after))
-                    await uow.answers.keep(namespace, request.key, answered, now, "")
-            await uow.erasures.keep(after)
-            # before the commit: an erasure that is noted and was not done is done when the note is replayed
-            await self._ledger.note([*buried_notes(tenant, after, batch.buried), *notes(tenant, after, key)])
+            after = await further(uow, self._ledger, tenant, erasure, now)
+            if after.finished_at is not None and once is not None:
+                namespace, request = once
+                answered = Answered(request.request, request.answer(after))
+                await uow.answers.keep(namespace, request.key, answered, now, "")
             return after
 
-        done = await self._storage.write(Reach(tenant), work, _locks(user))
+        done = await self._storage.write(Reach(tenant), work, locks(erasure.user_id or ""))
         if done.finished_at is not None:
             await self._storage.scrub(tenant)
         return done
+
+
+async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure, now: datetime) -> Erasure:
+    """Erase the next batch of an erasure, whose user's locks are held; the erasure as it is then.
+
+    Raises:
+        StorageUnavailable: the ledger cannot be written.
+    """
+    # whoever works on the same erasure meanwhile may be further
+    known = {each.id: each for each in await uow.erasures.known([erasure.subject])}
+    here = known.get(erasure.id, erasure)
+    if here.finished_at is not None:
+        return here
+    key = next(k for k in await uow.erasures.keys() if Grave.of(k, here.user_id or "").subject == here.subject)
+    batch = await erased(uow, here, Grave(key, here.subject), now)
+    after = replace(here, counts=_sum(here.counts, batch.counts))
+    if batch.whole:
+        after = replace(after, user_id=None, finished_at=now)
+        await uow.journal.record([_told(after)])
+    await uow.erasures.keep(after)
+    # before the commit: an erasure that is noted and was not done is done when the note is replayed
+    await ledger.note([*buried_notes(tenant, after, batch.buried), *notes(tenant, after, key)])
+    return after
 
 
 async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime) -> Batch:
@@ -251,7 +261,7 @@ def buried_notes(tenant: str, erasure: Erasure, buried: Sequence[Buried]) -> lis
     ]
 
 
-def _locks(user_id: str) -> Sequence[str]:
+def locks(user_id: str) -> Sequence[str]:
     """What an erasure has alone: the user's memories and checkpoints."""
     return [user_id, checkpoint_lock(user_id)]
 

@@ -44,6 +44,10 @@ class Erasures(Protocol):
         """Every erasure of the tenant, the oldest first."""
         ...
 
+    async def unfinished(self) -> Erasure | None:
+        """The oldest erasure that was begun and is not finished."""
+        ...
+
     async def keep(self, erasure: Erasure) -> None:
         """Store what was erased so far."""
         ...

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memplane.application.embedding_guard import EmbeddingGuard
+from memplane.application.erasures import Ledger
 from memplane.application.graves import graves_of
 from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
@@ -59,6 +60,7 @@ class Write:
     now: datetime
     uow: UnitOfWork
     model: str
+    ledger: Ledger
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Noted] = field(default_factory=list)
@@ -224,13 +226,20 @@ class Gateway:
     """What every write shares: the permission to write at all, search material, and the transaction."""
 
     def __init__(
-        self, storage: Storage, policies: Policies, embedder: Embedder, guard: EmbeddingGuard, clock: Clock
+        self,
+        storage: Storage,
+        policies: Policies,
+        embedder: Embedder,
+        guard: EmbeddingGuard,
+        clock: Clock,
+        ledger: Ledger,
     ) -> None:
         self._storage = storage
         self._guard = guard
         self._policies = policies
         self._embedder = embedder
         self._clock = clock
+        self._ledger = ledger
         self._queues = UserQueues()
 
     def begin(self, principal: Principal, scope: KeyScope = KeyScope.WRITE) -> tuple[Policy, datetime]:
@@ -293,7 +302,7 @@ class Gateway:
         about: list[Write] = []
 
         async def attempt(uow: UnitOfWork) -> T:
-            write = Write(principal, policy, now, uow, self._embedder.model)
+            write = Write(principal, policy, now, uow, self._embedder.model, self._ledger)
             about[:] = [write]
             write.about(users)
             await write.dig(users)

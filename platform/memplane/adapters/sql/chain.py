@@ -38,14 +38,21 @@ class SqlChain:
 
     async def state(self) -> State:
         """How far it goes."""
-        mine = _H.tenant_id == self._tenant
-        last = sa.select(_H.position, _H.link).where(mine, _H.position.is_not(None)).order_by(_H.position.desc())
-        row = (await self._session.execute(last.limit(1))).first()
         when = sa.select(sa.func.max(_S.sealed_at)).where(_S.tenant_id == self._tenant)
         sealed_at: datetime | None = (await self._session.execute(when)).scalar_one_or_none()
-        left = sa.select(sa.func.count()).select_from(tables.history).where(mine, _H.position.is_(None))
+        left = (
+            sa.select(sa.func.count())
+            .select_from(tables.history)
+            .where(_H.tenant_id == self._tenant, _H.position.is_(None))
+        )
         unsealed: int = (await self._session.execute(left)).scalar_one()
-        return State(Head() if row is None else Head(row.position, row.link or b""), sealed_at, unsealed)
+        return State(await self.head(), sealed_at, unsealed)
+
+    async def head(self) -> Head:
+        """Its end."""
+        last = sa.select(_H.position, _H.link).where(_H.tenant_id == self._tenant, _H.position.is_not(None))
+        row = (await self._session.execute(last.order_by(_H.position.desc()).limit(1))).first()
+        return Head() if row is None else Head(row.position, row.link or b"")
 
     async def at(self, position: int) -> Head:
         """The chain's end, had it that many entries."""

@@ -77,6 +77,13 @@ class SqlErasures:
         statement = sa.select(tables.erasures).where(e.tenant_id == self._tenant).order_by(e.id)
         return [_erasure_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
+    async def unfinished(self) -> Erasure | None:
+        """The oldest erasure that was begun and is not finished."""
+        e = tables.erasures.c
+        left = sa.select(tables.erasures).where(e.tenant_id == self._tenant, e.finished_at.is_(None))
+        row = (await self._session.execute(left.order_by(e.id).limit(1))).mappings().first()
+        return None if row is None else _erasure_of(dict(row))
+
     async def keep(self, erasure: Erasure) -> None:
         """Store what was erased so far."""
         values: dict[str, Any] = {
@@ -243,7 +250,8 @@ class SqlErasures:
         counts[k.name] = await self._counted(k, k.c.of_user == user_id)
         m, r, j = tables.memories.c, tables.relations.c, tables.memory_entities.c
         mine = sa.select(m.id).where(m.tenant_id == self._tenant, m.user_id == user_id)
-        counts["relations"] = await self._counted(tables.relations, r.from_id.in_(mine) | r.to_id.in_(mine))
+        counts["relations"] = await self._counted(tables.relations, r.from_id.in_(mine))
+        counts["relations"] += await self._counted(tables.relations, r.to_id.in_(mine), r.from_id.not_in(mine))
         counts["memory_entities"] = await self._counted(tables.memory_entities, j.memory_id.in_(mine))
         return {name: found for name, found in counts.items() if found}
 
@@ -269,8 +277,8 @@ class SqlErasures:
         some = _some(table, (table.c.tenant_id == self._tenant, condition), limit)
         counts[table.name] = counts.get(table.name, 0) + await self._session.changed(sa.delete(table).where(some))
 
-    async def _counted(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
-        statement = sa.select(sa.func.count()).select_from(table).where(table.c.tenant_id == self._tenant, condition)
+    async def _counted(self, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+        statement = sa.select(sa.func.count()).select_from(table).where(table.c.tenant_id == self._tenant, *conditions)
         found: int = (await self._session.execute(statement)).scalar_one()
         return found
 

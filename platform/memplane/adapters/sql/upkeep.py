@@ -134,10 +134,11 @@ class SqlUpkeep:
 
     async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
         """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
-        m = tables.memories.c
+        m, c = tables.memories.c, tables.user_context.c
+        fields = sa.select(c.memory_id).where(c.tenant_id == self._tenant, c.user_id == user_id)
         statement = sa.select(
             m.id, m.hits, m.reinforcement, m.importance, m.last_hit_at, m.recorded_at,
-            sa.or_(m.pinned, _holds_a_field()).label("kept"),
+            sa.or_(m.pinned, m.id.in_(fields)).label("kept"),
         ).where(m.tenant_id == self._tenant, m.user_id == user_id, m.state == State.ACTIVE)  # fmt: skip
         if layer is not None:
             statement = statement.where(m.layer == layer)

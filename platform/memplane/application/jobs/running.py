@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.records import Claim, JobRun
 from memplane.application.jobs.steps import JOBS, ONCE_A_DAY, Batch, Step
@@ -179,14 +180,15 @@ class Jobs:
 
     async def _batch(self, principal: Principal, step: Step, run: JobRun, worker: str) -> JobRun:
         """One batch, and the note of it in the same transaction."""
-        now = self._clock()
+        now, scrub = self._clock(), False
 
         async def work(write: Write) -> JobRun:
+            nonlocal scrub
             here = await write.uow.jobs.find(run.name, run.period)
             if here is None or here.worker != worker or here.state is not JobState.RUNNING:
                 raise Conflict(f"another worker took {run.name} over")
             batch = await step(write, here.as_of, here.place)
-            more = batch.place is not None
+            scrub, more = batch.scrub, batch.place is not None
             after = replace(
                 here,
                 place=batch.place,
@@ -201,7 +203,10 @@ class Jobs:
             await write.uow.jobs.keep(after)
             return after
 
-        return await self._gateway.run(principal, self._policies.current, now, work)
+        done = await self._gateway.run(principal, self._policies.current, now, work)
+        if scrub:
+            await self._storage.scrub(principal.tenant)
+        return done
 
     async def _failed(
         self, tenant: str, run: JobRun, worker: str, error: Exception, rules: WorkerRules | None
@@ -254,7 +259,7 @@ class Jobs:
         batch = Batch()
 
         async def work(write: Write) -> None:
-            raise _Undone(await step(write, moment, batch.place))
+            raise _Undone(await step(replace(write, ledger=NoLedger()), moment, batch.place))
 
         while True:
             try:

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
+from memplane.application.erasing import further, locks
 from memplane.application.gateway import Write
 from memplane.application.jobs.records import Due, Wanted
 from memplane.domain.delta import ChangeEvent
@@ -21,10 +22,17 @@ _SETTLED = "settled"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a batch did, and where the next one begins: ``None`` at the end."""
+    """What a batch did.
+
+    Attributes:
+        counts: how many of what.
+        place: where the next one begins; ``None`` at the end.
+        scrub: whether what the storage remembers of erased rows is to be forgotten once it is committed.
+    """
 
     counts: Mapping[str, float] = field(default_factory=dict)
     place: str | None = None
+    scrub: bool = False
 
 
 Step = Callable[[Write, datetime, str | None], Awaitable[Batch]]
@@ -102,9 +110,19 @@ async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
     entries = await write.uow.chain.unsealed(BATCH)
     if not entries:
         return Batch({"sealed": 0})
-    head = (await write.uow.chain.state()).head
-    count = await write.uow.chain.seal(head, entries, write.now)
+    count = await write.uow.chain.seal(await write.uow.chain.head(), entries, write.now)
     return Batch({"sealed": count}, "again" if count == BATCH else None)
+
+
+async def erasures(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+    """Erasures that were begun, and that nobody asked to go on with, are gone on with until they are finished."""
+    begun = await write.uow.erasures.unfinished()
+    if begun is None:
+        return Batch({"finished": 0})
+    await write.uow.lock_users(locks(begun.user_id or ""))
+    done = await further(write.uow, write.ledger, write.principal.tenant, begun, write.now)
+    finished = done.finished_at is not None
+    return Batch({"finished": int(finished)}, "again", scrub=finished)
 
 
 async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:
@@ -185,6 +203,7 @@ JOBS: Mapping[str, Step] = {
     "layers": layers,
     "size": size,
     "purge": purge,
+    "erasures": erasures,
     "seal": seal,
     "gc": gc,
 }
