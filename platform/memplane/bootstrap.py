@@ -207,6 +207,11 @@ def ledger_of(settings: Settings) -> Path | None:
     return settings.data / LEDGER if settings.database_url is None else None
 
 
+def with_ledger(settings: Settings) -> Settings:
+    """The settings with the ledger of erasures that goes with the database."""
+    return settings.model_copy(update={"erasure_ledger": ledger_of(settings)})
+
+
 def policies_of(folder: Path | None, find_pii: pii.Finder = pii.find) -> PolicyFiles:
     """The operator's policy files, or the shipped ones."""
     return PolicyFiles(folder or shipped_policies(), find_pii)

@@ -12,9 +12,11 @@ import pytest
 
 from memplane.adapters.postgres.embedded_binaries import packaged_binaries
 from memplane.domain.principal import KeyScope
+from memplane.entrypoints.langgraph import MemplaneSaver
 from support.callers import Caller, Tenant
 from support.cluster import Database
 from support.files import File
+from support.graphs import at, counting, principal
 from support.serving import RunningServer
 from support.telling import write
 from support.transfer import exported, restored
@@ -63,6 +65,17 @@ def lived(admin: Caller, name: str) -> list[str]:
     return [said, old]
 
 
+def ran(tenant: Tenant, name: str) -> None:
+    """Let a graph of LangGraph keep a user's words in its checkpoints."""
+
+    async def run() -> None:
+        saver = MemplaneSaver(tenant.server.wired.checkpoints, principal(tenant.name))
+        given = {"count": 0, "messages": [f"The {name} is on the roof."]}
+        await counting(saver).ainvoke(given, at(f"graph-{name}", f"user-{name}"))
+
+    tenant.server.run(run())
+
+
 @pytest.fixture
 def tenant(server: RunningServer) -> Iterator[Tenant]:
     made = Tenant(server)
@@ -71,6 +84,7 @@ def tenant(server: RunningServer) -> Iterator[Tenant]:
     for name in (GONE, STAYS):
         made.caller("supervisor", users=[f"user-{name}"])
         lived(agent, name)
+        ran(made, name)
     server.run(server.wired._accesses.flush())
     for name in (GONE, STAYS):
         assert held(made, name) >= EVERYWHERE, name  # the planting reached them
@@ -83,7 +97,8 @@ def tenant(server: RunningServer) -> Iterator[Tenant]:
 
 EVERYWHERE = {
     "memories", "turns", "thread_revision", "change_log", "history", "entities", "entity_aliases", "events",
-    "consent_proposals", "user_context", "supervisor_checkpoints", "tombstones", "idempotency_keys", "api_keys",
+    "consent_proposals", "user_context", "supervisor_checkpoints", "checkpoints",
+    "checkpoint_blobs", "checkpoint_writes", "tombstones", "idempotency_keys", "api_keys",
 }  # fmt: skip
 
 

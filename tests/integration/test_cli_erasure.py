@@ -1,11 +1,17 @@
 """`memplane erase` and `memplane audit` as processes, on each kind of database."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from uuid import UUID
 
+import psycopg
 import pytest
 
 from integration.commands import Served, reachable_folder, serving
+from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.provision import DATABASE
 
 
 @pytest.fixture(scope="module", params=["postgres", "sqlite"])
@@ -39,6 +45,29 @@ def test_a_user_is_erased_and_the_chain_verifies(served: Served, request: pytest
     wrong = served.run("audit", "verify", "--anchor", f"99:{'0' * 64}", *storage)
     assert (wrong.code, "truncated" in wrong.out) == (1, True)
     assert served.run("audit", "verify", "--anchor", "nonsense", *storage).code == 1
+
+
+def test_what_a_job_erases_is_in_the_ledger_too(served: Served, request: pytest.FixtureRequest) -> None:
+    kind = request.node.callspec.params["served"]
+    remembered(served, "dora", "tent")
+    receipt = served.run("erase", "dora", "--yes", "--json").document["receipt"]
+    begun_again = "UPDATE erasures SET finished_at = NULL, of_user = 'dora' WHERE id = "
+    if kind == "sqlite":
+        with closing(sqlite3.connect(served.data / "memplane.db")) as connection:
+            connection.execute(f"{begun_again} ?", (UUID(receipt).hex,))
+            assert connection.total_changes == 1
+            connection.commit()
+    else:
+        with (
+            EmbeddedPostgres.start(served.data) as server,
+            psycopg.connect(server.conninfo(user="postgres", database=DATABASE)) as postgres,
+        ):
+            assert postgres.execute(f"{begun_again} %s", (receipt,)).rowcount == 1
+    noted = len((served.data / "erasures.jsonl").read_text().splitlines())
+    done = served.run("jobs", "run", "erasures", "--storage", kind)
+    assert done.code == 0, done.err
+    lines = (served.data / "erasures.jsonl").read_text().splitlines()
+    assert receipt in {json.loads(line)["receipt"] for line in lines[noted:]}
 
 
 def test_the_ledger_is_kept_saved_and_replayed(served: Served, request: pytest.FixtureRequest) -> None:

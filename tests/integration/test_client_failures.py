@@ -184,3 +184,17 @@ def test_a_newer_server_may_say_more() -> None:
 def test_an_error_survives_a_process_boundary() -> None:
     error = pickle.loads(pickle.dumps(NotFound("not_found", "no such memory", 404, {"a": 1})))  # noqa: S301 - our own bytes
     assert (str(error), error.status, error.extra) == ("not_found: no such memory", 404, {"a": 1})
+
+
+# Certificates
+
+
+def test_certificates_that_cannot_be_read_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent/ca.pem")
+    connection._trusted.cache_clear()
+    try:
+        Memplane("http://127.0.0.1:1", "mp_x_y")  # of this machine's own servers the environment says nothing
+        with pytest.raises(Invalid, match="SSL_CERT_FILE"):
+            Memplane("https://memory.example", "mp_x_y")
+    finally:
+        connection._trusted.cache_clear()

@@ -1,5 +1,6 @@
 """Connections that the server ends while something is looked up on them."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.keys import NewKey
-from memplane.domain.errors import StorageUnavailable
+from memplane.domain.errors import StorageError, StorageUnavailable
 from memplane.domain.policy import Trust
+from support.cluster import Database
 from support.serving import PATIENCE, RunningApplication
 from support.working import until
 
@@ -64,3 +66,20 @@ def test_a_server_that_ends_each_is_told_of(lookup: Lookup) -> None:
     with pytest.raises(StorageUnavailable, match="does not answer"):
         lookup.ending(5)
     assert lookup.ending(0)
+
+
+def test_a_name_that_cannot_be_sent_leaves_the_connection_whole(database: Database) -> None:
+    async def work() -> None:
+        storage = PostgresStorage(database.url, pool_size=2)
+        await storage.open()
+        try:
+            for _ in range(4):
+                with pytest.raises(StorageError):
+                    await storage.find_key("a\0b")
+            for _ in range(4):
+                await storage.ready()
+                assert await storage.find_key("unknown") is None
+        finally:
+            await storage.close()
+
+    asyncio.run(work())

@@ -44,7 +44,7 @@ class EraseUsers:
 
     Each transaction erases a batch under the user's lock and adds to the receipt what it erased. From the first to the
     last nothing is written of the user; the last one finds nothing more in any table. One that was interrupted goes on
-    when it is asked for again.
+    when it is asked for again, or in the night.
     """
 
     def __init__(self, storage: Storage, policies: Policies, ledger: Ledger, clock: Clock) -> None:

@@ -55,9 +55,16 @@ class Call:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
-    """Whose certificates this machine trusts. To read them takes tens of milliseconds: once is enough."""
-    return httpx2.create_ssl_context()
+def _trusted(*, trust_env: bool) -> ssl.SSLContext:
+    """Whose certificates this machine, or its environment, trusts; read once, as it takes tens of milliseconds.
+
+    Raises:
+        Invalid: the environment names a file that cannot be read.
+    """
+    try:
+        return httpx2.create_ssl_context(trust_env=trust_env)
+    except OSError as error:
+        raise Invalid("invalid_certificates", f"SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {error}") from error
 
 
 class Connection:
@@ -71,7 +78,7 @@ class Connection:
         transport: what carries the requests; the network, unless said.
 
     Raises:
-        Invalid: the URL or the key cannot be one.
+        Invalid: the URL or the key cannot be one, or no certificates can be read.
     """
 
     def __init__(
@@ -80,6 +87,7 @@ class Connection:
         base = _checked_url(url)
         if not key or not key.isascii() or not key.isprintable() or " " in key:
             raise Invalid("invalid_key", "the API key is empty or has characters that no key has; keys begin with mp_")
+        remote = base.host not in LOOPBACK
         self._retries = retries
         self._url = str(base)
         self._http = httpx2.AsyncClient(
@@ -88,8 +96,8 @@ class Connection:
             timeout=timeout,
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
             transport=transport,
-            verify=_trusted(),
-            trust_env=base.host not in LOOPBACK,  # a proxy of the environment has no business with this machine's own
+            verify=_trusted(trust_env=remote),
+            trust_env=remote,  # a proxy of the environment has no business with this machine's own
         )
 
     async def close(self) -> None:

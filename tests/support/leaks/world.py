@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memplane.adapters.policy_files import shipped_policies
+from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Write
 from memplane.application.keys import AGENT_SCOPES, NewKey
 from memplane.application.placing import Fresh, _stored
@@ -176,7 +177,7 @@ class World:
             vectors = await wired.embedder.embed([memory.text.embeddable() for memory in memories])
 
             async def work(uow: UnitOfWork) -> list[str]:
-                write = Write(caller, policy, now, uow, wired.embedder.model)
+                write = Write(caller, policy, now, uow, wired.embedder.model, NoLedger())
                 for (user, thread), group in itertools.groupby(
                     zip(memories, vectors, agents, strict=True), key=lambda one: (one[0].user_id, one[0].thread_id)
                 ):

@@ -114,6 +114,7 @@ class Exchange:
             psycopg.Error: the database refuses one of them; the transaction is over.
         """
         skipped = 0
+        self.broken = True  # until all of it has come
         if self._beginning is not None:
             beginning, self._beginning = self._beginning, None
             self._pgconn.enter_pipeline_mode()
@@ -144,12 +145,15 @@ class Exchange:
         if self._beginning is None:
             raise ValueError("this exchange has begun")
         beginning, self._beginning = self._beginning, None
+        self.broken = True  # until all of it has come
         self._pgconn.enter_pipeline_mode()
         place = self._enqueue(beginning) + 1
         place += self._enqueue(asked)
         self._commands.append(self._pgconn.pipeline_sync)
         results = await self._sent(place + 2)
+        self.broken = True
         self._pgconn.exit_pipeline_mode()
+        self.broken = False
         return self._loaded(results[place], make)
 
     async def end(self) -> None:

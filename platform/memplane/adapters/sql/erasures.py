@@ -251,7 +251,8 @@ class SqlErasures:
         m, r, j = tables.memories.c, tables.relations.c, tables.memory_entities.c
         mine = sa.select(m.id).where(m.tenant_id == self._tenant, m.user_id == user_id)
         counts["relations"] = await self._counted(tables.relations, r.from_id.in_(mine))
-        counts["relations"] += await self._counted(tables.relations, r.to_id.in_(mine), r.from_id.not_in(mine))
+        begins = sa.exists().where(m.tenant_id == self._tenant, m.id == r.from_id, m.user_id == user_id)
+        counts["relations"] += await self._counted(tables.relations, r.to_id.in_(mine), ~begins)
         counts["memory_entities"] = await self._counted(tables.memory_entities, j.memory_id.in_(mine))
         return {name: found for name, found in counts.items() if found}
 

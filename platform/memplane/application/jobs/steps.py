@@ -118,11 +118,11 @@ async def erasures(write: Write, _as_of: datetime, _place: str | None) -> Batch:
     """Erasures that were begun, and that nobody asked to go on with, are gone on with until they are finished."""
     begun = await write.uow.erasures.unfinished()
     if begun is None:
-        return Batch({"finished": 0})
+        return Batch({"batches": 0, "finished": 0})
     await write.uow.lock_users(locks(begun.user_id or ""))
     done = await further(write.uow, write.ledger, write.principal.tenant, begun, write.now)
     finished = done.finished_at is not None
-    return Batch({"finished": int(finished)}, "again", scrub=finished)
+    return Batch({"batches": 1, "finished": int(finished)}, "again", scrub=finished)
 
 
 async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from memplane.adapters.key_file import KeyFile
 from memplane.adapters.sql.revisions import head
 from memplane.adapters.sqlite.provision import migrate as migrate_sqlite
-from memplane.bootstrap import SQLITE_FILE, Application, prepare
+from memplane.bootstrap import SQLITE_FILE, Application, prepare, with_ledger
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.first_keys import ensure_keys
 from memplane.settings import Settings
@@ -57,7 +57,7 @@ def on_database(settings: Settings, work: Callable[[Application], Awaitable[T]])
 
 async def opened(settings: Settings, url: str, work: Callable[[Application], Awaitable[T]]) -> T:
     """Do work on the use cases of a prepared database."""
-    application = Application(settings, url)
+    application = Application(with_ledger(settings), url)
     try:
         await application.open()
         return await work(application)

@@ -32,7 +32,9 @@ _JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id.", pars
 def run(  # noqa: PLR0913 - one argument for each option
     name: Annotated[
         str,
-        typer.Argument(help="expiry, proposals, decay, ttl, layers, size, purge, seal, gc; 'all': each in turn."),
+        typer.Argument(
+            help="expiry, proposals, decay, ttl, layers, size, purge, erasures, seal, gc; 'all': each in turn."
+        ),
     ],
     *,
     tenant: Tenant = DEFAULT_TENANT,

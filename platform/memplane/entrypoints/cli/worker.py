@@ -48,13 +48,13 @@ def _work(settings: Settings, *, as_json: bool) -> None:
 
 
 async def _until_told(settings: Settings, url: str, *, as_json: bool) -> None:
-    from memplane.bootstrap import Application  # noqa: PLC0415 - what help does not wait for
+    from memplane.bootstrap import Application, with_ledger  # noqa: PLC0415 - what help does not wait for
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
-    application = Application(settings, url)
+    application = Application(with_ledger(settings), url)
     try:
         await application.open()
         await application.work()
