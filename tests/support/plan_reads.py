@@ -101,6 +101,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "window": lambda reader: reader.window(NAMED, "thread-7", 100),
     "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
     "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
+    "changed memories": lambda reader: reader.changed_memories(NAMED, "user-3", "thread-7", 10, 3),
     "changed after a moment": lambda reader: reader.changed_after(NAMED, IDS, NOW),
     "entities": lambda reader: reader.entities(NAMED, EntityQuery(), 50),
     "entities by name": lambda reader: reader.entities(NAMED, EntityQuery("person", "name-3"), 50),
@@ -134,7 +135,6 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
 
 OF_A_TENANT = {
     "newest of a tenant",
-    "newest of a key's users",
     "later page of a tenant",
     "proposals of a tenant",
     "proposals of a key's users",

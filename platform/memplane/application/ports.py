@@ -218,6 +218,12 @@ class Reader(Protocol):
         """Changes of memories that the scope's permissions cover, in any state, whatever its filters; oldest first."""
         ...
 
+    async def changed_memories(
+        self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int
+    ) -> tuple[list[Change], int]:
+        """The latest change of each memory after a revision, the most important first; and how many memories."""
+        ...
+
     async def whole(self, scope: Scope, memory_id: UUID) -> Memory | None:
         """A memory that the scope's permissions cover, in whatever state it is."""
         ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Reader, Storage
-from memplane.domain.delta import Change, header
+from memplane.domain.delta import MAX_BULLETS, Change, headed, header
 from memplane.domain.errors import AmbiguousThread
 from memplane.domain.fencing import visible
 from memplane.domain.principal import KeyScope, Principal
@@ -73,5 +73,8 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
     if since is None or since >= rev:
         return Delta(rev, None, ())
     changes = await reader.changes(scope, user_id, thread_id, since, MAX_CHANGES)
-    told = header(since, changes)
+    if len(changes) < MAX_CHANGES:
+        told = header(since, changes)
+    else:  # there may be more than were read
+        told = headed(since, *await reader.changed_memories(scope, user_id, thread_id, since, MAX_BULLETS))
     return Delta(rev, None if told is None else "\n".join(visible(line) for line in told.split("\n")), changes)

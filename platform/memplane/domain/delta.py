@@ -65,12 +65,17 @@ def header(since: int, changes: Sequence[Change]) -> str | None:
         latest[change.memory_id] = change
     gone = {ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED}
     told = [c for c in latest.values() if not (c.event in gone and c.memory_id in created)]
-    if not told:
-        return None
     told.sort(key=lambda c: (-c.importance, -c.rev))
-    lines = [f"Memory updates since rev {since}:", *(_bullet(change) for change in told[:MAX_BULLETS])]
-    if len(told) > MAX_BULLETS:
-        lines.append(f"and {len(told) - MAX_BULLETS} more")
+    return headed(since, told[:MAX_BULLETS], len(told))
+
+
+def headed(since: int, best: Sequence[Change], count: int) -> str | None:
+    """The header for so many changed memories, of which these are the most important, in their order."""
+    if not best:
+        return None
+    lines = [f"Memory updates since rev {since}:", *(_bullet(change) for change in best[:MAX_BULLETS])]
+    if count > MAX_BULLETS:
+        lines.append(f"and {count - MAX_BULLETS} more")
     return "\n".join(lines)
 
 

@@ -30,6 +30,9 @@ from memplane.domain.items import Located, located
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.scope import Scope
 
+_FEW_USERS = 64
+"""Of a key that is bound to more users than that the newest units are looked for among the tenant's."""
+
 
 class SqlReader(ABC):
     """Runs the shared statements; a database adds how rows are fetched and how candidates are found.
@@ -67,7 +70,13 @@ class SqlReader(ABC):
 
     async def newest(self, scope: Scope, limit: int) -> list[UUID]:
         """Ids of the newest memories and turns in scope, newest first."""
-        return [row["id"] for row in await self.rows(statements.newest(scope, self.syntax, limit))]
+        users = sorted(scope.users or ())
+        if scope.filters.user_id is not None or not 1 < len(users) <= _FEW_USERS:
+            return [row["id"] for row in await self.rows(statements.newest(scope, self.syntax, limit))]
+        # one after the other, each by its own index: all at once would be walked with the rest of the tenant's
+        of = [replace(scope, filters=replace(scope.filters, user_id=user)) for user in users]
+        found = await self.rows_of_all([statements.newest(each, self.syntax, limit) for each in of])
+        return sorted((row["id"] for rows in found for row in rows), reverse=True)[:limit]
 
     async def units(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Unit]:
         """The memories and turns with these ids that are in scope."""
@@ -161,6 +170,15 @@ class SqlReader(ABC):
         """The last ``limit`` changes of memories after a revision, oldest first."""
         rows = await self.rows(statements.changes(scope, self.syntax, (user_id, thread_id), since, limit))
         return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in reversed(rows)]
+
+    async def changed_memories(
+        self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int
+    ) -> tuple[list[Change], int]:
+        """The latest change of each memory after a revision, the most important first; and how many memories."""
+        asked = statements.changes(scope, self.syntax, (user_id, thread_id), since, limit, folded=True)
+        rows = [dict(row) for row in await self.rows(asked)]
+        count = [row.pop("total") for row in rows]
+        return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in rows], count[0] if count else 0
 
     async def whole(self, scope: Scope, memory_id: UUID) -> Memory | None:
         """A memory that the scope's permissions cover, in whatever state it is."""

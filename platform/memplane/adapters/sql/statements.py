@@ -90,6 +90,22 @@ SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS 
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
  ORDER BY c.rev DESC LIMIT {limit}"""
 
+# Served by uq_change_log_tenant_id_user_id_thread_id_rev and pk_memories.
+_CHANGED_MEMORIES = """
+SELECT c.rev, CASE WHEN f.created = 1 AND c.event = 'updated' THEN 'created' ELSE c.event END AS event, c.memory_id,
+       m.category, coalesce(m.title, m.content) AS summary, m.importance, c.ts, count(*) OVER () AS total
+  FROM (SELECT l.memory_id, max(l.rev) AS rev, max(CASE WHEN l.event = 'created' THEN 1 ELSE 0 END) AS created
+          FROM change_log l
+         WHERE l.tenant_id = {tenant} AND l.user_id = {user_id} AND l.thread_id = {thread_id} AND l.rev > {since}
+           AND l.event <> 'turn'
+         GROUP BY l.memory_id) AS f
+       CROSS JOIN change_log c CROSS JOIN memories m
+ WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev = f.rev
+   AND c.memory_id = f.memory_id AND m.id = f.memory_id AND {scope}
+   AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
+   AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted'))
+ ORDER BY m.importance DESC, c.rev DESC LIMIT {limit}"""
+
 # Served by ix_history_memory and pk_memories.
 _CHANGED_AFTER = """
 SELECT h.* FROM history h CROSS JOIN memories m
@@ -303,8 +319,13 @@ def revision(scope: Scope, syntax: Syntax, user_id: str, thread_id: str) -> Stat
     return _filled(_REVISION, tenant, {"user_id": user_id, "thread_id": thread_id})
 
 
-def changes(scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, limit: int) -> Statement:
-    """The last changes of memories in a thread, given as (user, thread id), after a revision."""
+def changes(
+    scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, limit: int, *, folded: bool = False
+) -> Statement:
+    """The last changes of memories in a thread, given as (user, thread id), after a revision.
+
+    Folded, the latest change of each memory, the most important ones first, and how many memories there are.
+    """
     allowed = memories_in(scope.narrowed_to_permission(), syntax, any_state=True)
     values: dict[str, object] = {
         "user_id": thread[0],
@@ -313,7 +334,7 @@ def changes(scope: Scope, syntax: Syntax, thread: tuple[str, str], since: int, l
         "limit": limit,
         "now": scope.now,
     }
-    return _filled(_CHANGES, allowed, values)
+    return _filled(_CHANGED_MEMORIES if folded else _CHANGES, allowed, values)
 
 
 def seen(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:

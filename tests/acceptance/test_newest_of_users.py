@@ -1,0 +1,22 @@
+"""A key of several users lists their newest memories together, and nobody else's."""
+
+from support.callers import Tenant
+
+USERS = ("ana", "ben", "cid")
+WORDS = (
+    "piano", "boat", "horse", "garden", "canoe", "kite", "lamp", "tent", "drum", "sled", "clock", "desk", "ladder",
+    "kettle", "violin", "mirror",
+)  # fmt: skip
+
+
+def test_the_newest_of_all_its_users_come_in_the_order_of_time(tenant: Tenant) -> None:
+    writer, bound = tenant.caller("supervisor"), tenant.caller("supervisor", users=list(USERS))
+    stored = [
+        writer.remember(f"The user bought a {word}.", "event", user_id=(*USERS, "dan")[nth % 4])
+        for nth, word in enumerate(WORDS)
+    ]
+    theirs = [each for nth, each in enumerate(stored) if nth % 4 != 3]
+    assert bound.found("", top_k=50) == theirs[::-1]
+    assert bound.found("", top_k=5) == theirs[::-1][:5]
+    assert bound.found("", filters={"user_id": "ben"}) == [stored[nth] for nth in (13, 9, 5, 1)]
+    assert writer.found("", top_k=50) == stored[::-1]  # the control
