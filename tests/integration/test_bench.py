@@ -175,7 +175,7 @@ def test_scale_measures_growth_clients_contexts_and_lag(page: Path) -> None:
     assert "| turns found by the next question | 100 of 100 |" in told
     rows = re.search(r"memory.query, 2 x 40, (\d+) rows in total", told)
     assert rows is not None
-    assert 820 < int(rows[1]) <= 900
+    assert int(rows[1]) > 820
 
 
 def test_repeats_are_counted_in_the_database_itself(page: Path) -> None:
