@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.callers import THREAD, USER, Caller, Tenant
+from memplane.domain.capabilities import Capability
+from support.callers import THREAD, USER, Caller, Tenant, refused
 
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "lamp")
 
@@ -42,4 +43,21 @@ def test_of_what_may_not_be_read_nothing_is_counted(tenant: Tenant, monkeypatch:
     supervisor.remember("The user books the hall.", "tasks", thread_id=THREAD, visibility="shared")
     monkeypatch.setattr("memplane.application.threads.MAX_CHANGES", 1)
     assert (header(supervisor, 0) or "").endswith("and 5 more")  # the control
+    assert header(tenant.caller("supervisor", users=[USER]), 0) == header(supervisor, 0)
+    bound = tenant.caller("supervisor", users=["ben"])
+    refused(bound.get(f"/v1/threads/{THREAD}/delta", since=0, user_id=USER), 403, "user_forbidden")
+    assert bound.get(f"/v1/threads/{THREAD}/delta", since=0).json()["header"] is None
     assert (header(planner, 0) or "").splitlines()[1:] == ["- +created: [Tasks] The user books the hall. (imp=3)"]
+
+
+@pytest.mark.needs(Capability.SEVERAL_TENANTS)
+def test_of_another_tenant_s_thread_of_the_same_name_nothing_is_counted(
+    tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = tenant.caller("supervisor"), other_tenant.caller("supervisor")
+    monkeypatch.setattr("memplane.application.threads.MAX_CHANGES", 1)
+    for word in WORDS:
+        theirs.remember(f"The user owns a {word}.", thread_id=THREAD)
+    mine.remember("The user books the hall.", thread_id=THREAD)
+    assert (header(mine, 0) or "").splitlines()[1:] == ["- +created: [Tasks] The user books the hall. (imp=3)"]
+    assert (header(theirs, 0) or "").endswith("and 4 more")  # the control

@@ -57,11 +57,18 @@ def fuzzed(url: str, credential: str, folder: Path, *more: str) -> tuple[int, st
     return done.returncode, done.stdout + done.stderr, json.loads(report.read_text())
 
 
-def test_the_server_keeps_to_its_document(start_server: Callable[..., RunningServer], tmp_path: Path) -> None:
+def test_the_server_keeps_to_its_document(
+    start_server: Callable[..., RunningServer],
+    tmp_path: Path,
+    storage: str,
+    record_property: Callable[[str, object], None],
+) -> None:
     """No 5xx, no status or body that the document does not tell of, no operation without its key."""
     server = start_server(rate_per_second=0)
     credential = furnished(Tenant(server))
     code, told, report = fuzzed(server.url, credential, tmp_path)
+    record_property("fuzz", cases := f"{storage}: {report['test_cases']}, {report['operations']}")
+    print(cases)  # noqa: T201 - the figures, with -s
     assert code == 0, told[-20_000:]
     still = server.client.get("/v1/admin/keys", headers={"Authorization": f"Bearer {credential}"})
     assert still.status_code == 200, still.text  # the key was not ended: what was asked, it was asked as one who may
