@@ -24,6 +24,7 @@ from memplane.application.audit import VerifyHistory
 from memplane.application.browse import Browse
 from memplane.application.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints import Checkpoints
+from memplane.application.closing import CloseSessions
 from memplane.application.consents import Consents
 from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
@@ -121,6 +122,7 @@ class Application:
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
         self.ingest = IngestTurns(gateway)
+        self.close_session = CloseSessions(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.items = Items(asking, gateway, self.remember)

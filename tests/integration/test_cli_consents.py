@@ -113,3 +113,14 @@ def test_the_asynchronous_client_has_them_too(served: Served, user: str) -> None
             return (await client.acknowledge(proposal, yes.turn_id)).outcome
 
     assert asyncio.run(run()) == "approved"
+
+
+def test_every_proposal_comes_over_its_pages(served: Served, user: str) -> None:
+    made = [propose(served, user, city) for city in ("Berlin", "Munich", "Oslo")]
+    propose(served, f"{user}-2", "Rome")
+    with reviewer(served) as client:
+        found = [str(each.id) for each in client.all_consents(user_id=user, page_size=1)]
+        assert found == made[::-1]
+        assert len(client.consents(user_id=user, limit=1).items) == 1
+        client.refuse(made[0])
+        assert [str(each.id) for each in client.all_consents(user_id=user, state="pending")] == made[:0:-1]

@@ -324,3 +324,27 @@ def test_the_help_names_every_command() -> None:
     told = line(run("--help").out)
     for name in (*VERBS, "correct", "update", "why", "history", "timeline", "related"):
         assert f" {name} " in told
+
+
+# A conversation
+
+
+def test_a_conversation_is_closed(served: Served, user: str) -> None:
+    with client(served) as opened:
+        for role, text in (
+            ("user", "Which hall is free?"),
+            ("assistant", "The big one."),
+            ("user", "We agreed on it."),
+        ):
+            opened.turn(text, user_id=user, thread_id="plans/1", role=role)
+    told = served.run("close", "plans/1", "--user", user)
+    assert (told.code, told.err) == (0, "")
+    lines = [line(each) for each in told.out.splitlines()]
+    assert lines[0] == f"closed: plans/1 of {user}"
+    assert lines[1:4] == ["asked: Which hall is free?", "last: The big one.", "decided: We agreed on it."]
+    again = served.run("close", "plans/1", "--user", user, "--json")
+    assert again.document["outcome"] == "unchanged"
+    assert record(served, again.document["memory_id"]).content.startswith("The user asked: Which hall is free?")
+    missing = served.run("close", "nowhere", "--user", user)
+    assert missing.code != 0
+    assert "no such thread" in line(missing.err)

@@ -188,6 +188,20 @@ def test_a_list_goes_on_over_its_pages(memory: MemplaneSync, user: str) -> None:
     assert memory.health().status == "ok"
 
 
+def test_all_of_a_history_comes_over_its_pages(memory: MemplaneSync, user: str) -> None:
+    made = memory.remember("The user owns 1 boat.", user_id=user, category="goals")
+    for number in range(2, 6):
+        memory.update(made.id, content=f"The user owns {number} boats.")
+    events = [entry.event.value for entry in memory.all_history(made.id, page_size=2)]
+    assert events == ["UPDATE"] * 4 + ["ADD"]
+    assert [entry.event.value for entry in memory.history(made.id, limit=2).items] == events[:2]
+    begun = memory.all_history(made.id, page_size=2)
+    assert next(begun).event.value == "UPDATE"
+    begun.close()  # type: ignore[attr-defined]  # it is a generator
+    with pytest.raises(NotFound):
+        next(memory.all_history(uuid4()))
+
+
 def test_a_supervisor_s_state_is_kept_and_deleted(memory: MemplaneSync, user: str) -> None:
     thread = "plans/1"
     made = memory.save_checkpoint(thread, user_id=user, agents={"planner": {"step": 1}}, version=0)

@@ -30,6 +30,7 @@ OWNED = {
     "user_context": "user_id",
     "context_signals": "user_id",
     "tombstones": "scope",
+    "sessions": "user_id",
     "unit_removals": "user_id",
 }
 BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entity_aliases"}

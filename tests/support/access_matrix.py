@@ -128,6 +128,10 @@ ACCESS: Sequence[Access] = (
         body=lambda category: {"turns": [_turn(category)]},
     ),
     Access(
+        "POST", "/v1/sessions/{thread_id:text}/close", _WRITE, Categories.NOT_WRITTEN, Tenants.THREADS,
+        body=lambda _: {"user_id": USER},
+    ),
+    Access(
         "POST", "/v1/memories", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,
         body=lambda category: {"user_id": USER, "category": category, "content": "The release moves to October."},
     ),

@@ -12,6 +12,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         USERS * THREADS * TURNS,
         USER | {"id": NTH, "seq": f"n / {USERS * THREADS}", "external_id": "'turn-' || n", "role": "'user'"},
     ),
+    "sessions": (USERS * THREADS, USER),
     "change_log": (
         USERS * THREADS * TURNS,
         USER | {"rev": f"n / {USERS * THREADS}", "memory_id": NTH, "event": "'created'"},

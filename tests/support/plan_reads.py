@@ -58,6 +58,7 @@ FILTERED = scope(
     user_id="user-3", thread_id="thread-7", tags=("x",), entity="ana", pinned=False, importance_min=1, updated_after=NOW
 )
 WHOLE_TENANT = scope()
+ALWAYS_TOLD = [(scope(user_id="user-3", **lane), 340) for lane in ({"pinned": True}, {"importance_min": 4}, {})]
 IDS = [nth(number) for number in range(3, 103, 20)]
 
 
@@ -98,7 +99,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "related": lambda reader: reader.related(NAMED, IDS, 20),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
-    "window": lambda reader: reader.window(NAMED, "thread-7", 100),
+    "a context": lambda reader: reader.pages_and_window(ALWAYS_TOLD, NAMED, "thread-7", 100),
     "revision": lambda reader: reader.revision(NAMED, "user-3", "thread-7"),
     "changes": lambda reader: reader.changes(NAMED, "user-3", "thread-7", 10, 500),
     "changed memories": lambda reader: reader.changed_memories(NAMED, "user-3", "thread-7", 10, 3),

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from memplane.application.asking import Asking, category_of, work_on
 from memplane.application.gateway import clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
-from memplane.application.ranking import By, Ranking, rank
+from memplane.application.ranking import By, Ranking, Standing, rank
 from memplane.application.records import Query
 from memplane.application.threads import Delta, thread_delta
 from memplane.domain.budgeting import Given, Wanted, shared
@@ -28,6 +29,10 @@ MOST_STANDING = 500
 MOST_K = 200
 MAX_RELATED = 2
 POOL = 3
+TOLD = 2
+"""How many times as many units as are told are read at first, for those that are left out."""
+LEAST_LINE = 12
+"""Tokens that no line comes below, its provenance included: more than the budget of such lines is never told."""
 HEADINGS: Mapping[str, str] = {
     "standing": "## What is always told",
     "recalled": "## What fits the message",
@@ -146,16 +151,17 @@ class TellContext:
 
 async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
     """Everything that could be told, section by section."""
-    standing = await _standing(reader, scope, policy)
-    window = await reader.window(scope, call.thread_id, WINDOW)
+    lanes = _lanes(scope, policy)
+    reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
+    most = min(MOST_STANDING, call.budget_tokens // LEAST_LINE + 1)
+    pages = [*((lane, most) for lane in lanes), (reflections, 1)]
+    (*always, reflection), window = await reader.pages_and_window(pages, scope, call.thread_id, WINDOW)
     ranking = await _ranked(reader, scope, policy, call.k, asked)
     recalled = await _recalled(reader, scope, policy, call, ranking, {turn.id for turn in window})
-    reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
-    reflection = await reader.memories(reflections, before=None, limit=1)
     memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
     related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
     sections: dict[str, Sequence[tuple[Unit, float]]] = {
-        "standing": [(memory, 0.0) for memory in standing],
+        "standing": [(memory, 0.0) for memory in _weightiest(always)],
         "recalled": recalled,
         "window": [(turn, 0.0) for turn in window],
         "reflection": [(memory, 0.0) for memory in reflection],
@@ -172,19 +178,22 @@ async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: t
         return Ranking((), 0)
     narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
     # more than asked for: what stands in the window, or is over a category's length, is left out
-    return await rank(reader, narrowed, query, by, POOL * k + WINDOW)
+    return await rank(reader, narrowed, query, by, POOL * k + WINDOW, told=TOLD * k)
 
 
-async def _standing(reader: Reader, scope: Scope, policy: Policy) -> list[Memory]:
-    """Memories of the categories that are always told: the pinned first, then the important, then the newest."""
+def _lanes(scope: Scope, policy: Policy) -> list[Scope]:
+    """What is always told: the pinned, the important, all; so that what is weighty is not behind what is newer."""
     always = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.ALL)
     if not always:
         return []
     whole = replace(scope, categories=always, turns=False)
-    found: dict[UUID, Memory] = {}
-    for first in ({"pinned": True}, {"importance_min": 4}, {}):  # what is old and weighty is not behind what is new
-        narrowed = replace(whole, filters=replace(whole.filters, **first))
-        found |= {each.id: each for each in await reader.memories(narrowed, before=None, limit=MOST_STANDING)}
+    narrower: list[dict[str, Any]] = [{"pinned": True}, {"importance_min": 4}, {}]
+    return [replace(whole, filters=replace(whole.filters, **each)) for each in narrower]
+
+
+def _weightiest(lanes: Iterable[Sequence[Memory]]) -> list[Memory]:
+    """Memories once each: the pinned first, then the important, then the newest."""
+    found = {each.id: each for lane in lanes for each in lane}
     return sorted(found.values(), key=lambda memory: (not memory.pinned, -memory.importance, -_time(memory.updated_at)))
 
 
@@ -197,7 +206,20 @@ async def _recalled(
 ) -> list[tuple[Unit, float]]:
     """The best units for the message: of each category at most its length, and nothing of what was just heard."""
     wanted = [standing for standing in ranking.standings if standing.id not in heard]
-    units = await reader.units(scope, [standing.id for standing in wanted]) if wanted else {}
+    units, chosen = dict(ranking.units), list[tuple[Unit, float]]()
+    for part in (wanted[: TOLD * call.k], wanted):
+        missing = [standing.id for standing in part if standing.id not in units]
+        units |= await reader.units(scope, missing) if missing else {}
+        chosen = _chosen(part, units, policy, scope, call.k)
+        if len(chosen) == call.k:
+            break
+    return chosen
+
+
+def _chosen(
+    wanted: Sequence[Standing], units: Mapping[UUID, Unit | None], policy: Policy, scope: Scope, k: int
+) -> list[tuple[Unit, float]]:
+    """The first of the best units, of each category at most its length."""
     room = {name: policy.categories[name].rag_length for name in scope.categories}
     chosen: list[tuple[Unit, float]] = []
     for standing in wanted:
@@ -211,7 +233,7 @@ async def _recalled(
                 continue
             room[category] = left - 1
         chosen.append((unit, standing.score))
-        if len(chosen) == call.k:
+        if len(chosen) == k:
             break
     return chosen
 

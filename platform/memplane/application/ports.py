@@ -175,8 +175,10 @@ class Reader(Protocol):
         """Where the items of a store in scope stand whose namespace begins with some labels, oldest first."""
         ...
 
-    async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
-        """The last turns of a thread of the scope's user, the newest first; none where no turn is in scope."""
+    async def pages_and_window(
+        self, pages: Sequence[tuple[Scope, int]], scope: Scope, thread_id: str, limit: int
+    ) -> tuple[list[list[Memory]], list[Turn]]:
+        """The newest memories of some scopes, at most so many of each; and a thread's last turns, the newest first."""
         ...
 
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:

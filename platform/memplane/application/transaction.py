@@ -29,6 +29,7 @@ from memplane.application.records import (
     Told,
     TurnPlace,
 )
+from memplane.application.session_records import Closings
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
 from memplane.domain.lineage import Key, Node, Placement, Standing
@@ -366,6 +367,7 @@ class UnitOfWork(Protocol):
     portable: PortableStore
     erasures: Erasures
     chain: Chain
+    closings: Closings
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

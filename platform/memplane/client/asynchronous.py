@@ -1,8 +1,6 @@
 """The client for asyncio."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
-from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
 from uuid import UUID
@@ -16,7 +14,6 @@ from memplane.client.calls import (
     given,
     if_match,
     memory_path,
-    proposal_path,
     query_of,
     read,
     renamed,
@@ -27,10 +24,8 @@ from memplane.client.connection import Call, Connection
 from memplane.client.fields import (
     ChangeFields,
     CheckpointFields,
-    ConsentFields,
     ContextFields,
     CorrectionFields,
-    DecisionEntry,
     ListFields,
     MemoryFields,
     QueryFields,
@@ -39,28 +34,18 @@ from memplane.client.fields import (
     Verb,
     VerbFields,
 )
-from memplane.client.lines import whole_lines
+from memplane.client.paging import PAGE_SIZE, each_of
+from memplane.client.rights import RightsCalls
 from memplane.contracts.base import Message
 from memplane.contracts.checkpoints import CheckpointRecord, CheckpointRequest, DeletedThread
-from memplane.contracts.consents import (
-    AckRequest,
-    ApproveRequest,
-    BulkItem,
-    BulkOutcome,
-    BulkRequest,
-    ConsentList,
-    ConsentOutcome,
-    RefuseRequest,
-    UserContext,
-)
 from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
-from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
     CorrectionRequest,
     Health,
     HistoryList,
+    HistoryRecord,
     MemoryChange,
     MemoryList,
     MemoryRecord,
@@ -76,17 +61,15 @@ from memplane.contracts.memories import (
     WriteOutcome,
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
-from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
-from memplane.contracts.transfer import ImportOutcome, ImportRequest
+from memplane.contracts.sessions import ClosedSession, CloseRequest
 
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
-PAGE_SIZE = 100
 
 _BODIES: Mapping[Verb, type[Message]] = {"pin": PinRequest, "reject": RejectRequest}
 
 
-class Memplane:
+class Memplane(RightsCalls):
     """A Memplane server, as one API key sees it. Use it as an async context manager, or call `close`.
 
     Every method raises `MemplaneClientError`: its subclass says what kind of failure, its ``code`` exactly which. A
@@ -193,6 +176,13 @@ class Memplane:
         call = read(f"{memory_path(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
         return await self._connection.ask(call, HistoryList)
 
+    async def all_history(
+        self, memory_id: UUID | str, *, page_size: int = PAGE_SIZE, agent: str | None = None
+    ) -> AsyncGenerator[HistoryRecord, None]:
+        """All that was done to a memory, newest first, fetched page by page as it is taken."""
+        async for entry in each_of(lambda cursor: self.history(memory_id, cursor=cursor, limit=page_size, agent=agent)):
+            yield entry
+
     async def say(
         self, memory_id: UUID | str, verb: Verb, *, version: int | None = None, **fields: Unpack[VerbFields]
     ) -> WriteOutcome:
@@ -255,87 +245,19 @@ class Memplane:
         call = write(f"{entity_path(entity_id)}/merge", body_of(MergeRequest, {"into": into, "agent": agent}))
         return await self._connection.ask(call, EntityRecord)
 
-    async def consents(self, **fields: Unpack[ConsentFields]) -> ConsentList:
-        """A page of proposals for sensitive fields, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(read("/v1/consents", **fields), ConsentList)
-
-    async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
-        """The person agrees to a proposal: the value holds from now on."""
-        call = write(f"{proposal_path(proposal_id)}/approve", body_of(ApproveRequest, {"agent": agent}))
-        return await self._connection.ask(call, ConsentOutcome)
-
-    async def refuse(
-        self, proposal_id: UUID | str, *, reason: str | None = None, agent: str | None = None
-    ) -> ConsentOutcome:
-        """The person refuses a proposal: the value does not come back for this field."""
-        call = write(f"{proposal_path(proposal_id)}/reject", body_of(RefuseRequest, {"reason": reason, "agent": agent}))
-        return await self._connection.ask(call, ConsentOutcome)
-
-    async def acknowledge(
-        self, proposal_id: UUID | str, turn_id: UUID | str, *, agent: str | None = None
-    ) -> ConsentOutcome:
-        """The user agreed in the chat, in a turn that is later than the proposal."""
-        call = write(f"{proposal_path(proposal_id)}/ack", body_of(AckRequest, {"turn_id": turn_id, "agent": agent}))
-        return await self._connection.ask(call, ConsentOutcome)
-
-    async def decide(self, items: Iterable[BulkItem | DecisionEntry], *, agent: str | None = None) -> BulkOutcome:
-        """Decide on up to 100 proposals, each for itself."""
-        body = body_of(BulkRequest, {"items": [*items], "agent": agent})
-        return await self._connection.ask(write("/v1/consents/bulk", body), BulkOutcome)
-
-    async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
-        """The decided fields of a user's profile."""
-        return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
-
-    async def recover(
-        self, user_id: str, since: datetime, *, cursor: UUID | str | None = None, limit: int | None = None,
-        agent: str | None = None,
-    ) -> Recovered:  # fmt: skip
-        """Bring a page of what was deleted or archived of a user since a moment back; ``cursor`` is ``next`` of it."""
-        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, agent=agent)
-        return await self._connection.ask(write("/v1/admin/restore", body_of(RestoreRequest, asked)), Recovered)
-
-    async def purge(
-        self, *, memory_id: UUID | str | None = None, user_id: str | None = None, early: bool = False,
-        limit: int | None = None, agent: str | None = None,
-    ) -> Purged:  # fmt: skip
-        """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
-        asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
-        return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
-
-    async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
-        """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.
-
-        Raises:
-            UnexpectedAnswer: it ended before its end, or lines are missing; what came before is not all.
-        """
-        pieces = self._connection.pieces(read(f"/v1/users/{segment(user_id)}/export", agent=agent))
-        async with aclosing(pieces), aclosing(whole_lines(pieces)) as lines:
-            async for some in lines:
-                yield some
-
-    async def import_lines(
-        self, user_id: str, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
-        once: str | None = None,
-    ) -> ImportOutcome:  # fmt: skip
-        """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once."""
-        asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
-        headers = {"Idempotency-Key": once} if once else {}
-        call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
-        return await self._connection.ask(call, ImportOutcome)
-
-    async def erase(self, user_id: str, *, confirm: str | None = None, dry_run: bool = False) -> ErasureReceipt:
-        """Erase a user, whose name is to be said again (``confirm``); ask again until it is ``finished``."""
-        asked = given(confirm=confirm, dry_run=dry_run or None)
-        call = write(f"/v1/users/{segment(user_id)}/erase", body_of(EraseRequest, asked))
-        return await self._connection.ask(call, ErasureReceipt)
-
     async def delta(
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
     ) -> ThreadDelta:
         """A thread's revision, and what changed since another."""
         call = read(f"/v1/threads/{segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
         return await self._connection.ask(call, ThreadDelta)
+
+    async def close_session(
+        self, thread_id: str, *, user_id: str | None = None, agent: str | None = None
+    ) -> ClosedSession:
+        """Close a conversation: what it was about is summed up and stored as a memory."""
+        body = body_of(CloseRequest, given(user_id=user_id, agent=agent))
+        return await self._connection.ask(write(f"/v1/sessions/{segment(thread_id)}/close", body), ClosedSession)
 
     async def checkpoint(self, thread_id: str, *, user_id: str | None = None) -> CheckpointRecord:
         """The state of a supervisor in a thread."""
@@ -375,11 +297,5 @@ class Memplane:
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]
     ) -> AsyncGenerator[MemoryRecord, None]:
         """Every memory that fits, newest first, fetched page by page as they are taken."""
-        cursor: str | None = None
-        while True:
-            page = await self.list_page(cursor=cursor, limit=page_size, **fields)
-            for record in page.items:
-                yield record
-            if page.next is None:
-                return
-            cursor = page.next
+        async for record in each_of(lambda cursor: self.list_page(cursor=cursor, limit=page_size, **fields)):
+            yield record

@@ -106,6 +106,7 @@ class MemplaneSync:
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
     delta = _waits(Memplane.delta)
+    close_session = _waits(Memplane.close_session)
     checkpoint = _waits(Memplane.checkpoint)
     save_checkpoint = _waits(Memplane.save_checkpoint)
     delete_checkpoints = _waits(Memplane.delete_checkpoints)
@@ -113,6 +114,8 @@ class MemplaneSync:
     ready = _waits(Memplane.ready)
     list_page = _waits(Memplane.list_page)
     list = _iterates(Memplane.list)
+    all_history = _iterates(Memplane.all_history)
+    all_consents = _iterates(Memplane.all_consents)
     export = _iterates(Memplane.export)
 
     def __enter__(self) -> Self:

@@ -184,13 +184,18 @@ class CorrectionFields(TypedDict, total=False):
     source_ids: Sequence[UUID | str]
 
 
-class ConsentFields(TypedDict, total=False):
+class ConsentNarrowing(TypedDict, total=False):
     """`ConsentFilters`: what narrows a list of proposals."""
 
     state: str | None
     user_id: str | None
     field: str | None
     agent: str | None
+
+
+class ConsentFields(ConsentNarrowing, total=False):
+    """`ConsentFilters`: which page of it, too."""
+
     cursor: UUID | str | None
     limit: int
 

@@ -27,6 +27,8 @@ _OWN = (
     tables.entities,
 )
 """Tables whose rows are of one user, in the order in which they go."""
+_THREADS = (tables.sessions, tables.thread_revision)
+"""Tables with a row for each of a user's threads, in the order in which they go."""
 _CHECKPOINTS = (
     tables.checkpoints,
     tables.checkpoint_blobs,
@@ -223,8 +225,9 @@ class SqlErasures:
     async def finish(self, user_id: str, now: datetime) -> Counts:
         """Remove what there is one of for a thread or a user, once the rest is gone."""
         counts: dict[str, int] = {}
-        t, j, a = tables.thread_revision.c, tables.job_runs.c, tables.api_keys.c
-        await self._delete(counts, tables.thread_revision, t.user_id == user_id)
+        j, a = tables.job_runs.c, tables.api_keys.c
+        for table in _THREADS:
+            await self._delete(counts, table, table.c.user_id == user_id)
         for place, left in ((user_id, None), (f"settled{user_id}", "settled")):  # where a job stands in their order
             at = sa.update(tables.job_runs).where(j.tenant_id == self._tenant, j.place == place)
             await self._session.execute(at.values(place=left))
@@ -242,7 +245,7 @@ class SqlErasures:
         """How many rows there are of a user."""
         counts: dict[str, int] = {}
         h = tables.history.c
-        for table in (tables.memories, tables.turns, *_OWN, tables.thread_revision, *_CHECKPOINTS):
+        for table in (tables.memories, tables.turns, *_OWN, *_THREADS, *_CHECKPOINTS):
             counts[table.name] = await self._counted(table, table.c.user_id == user_id)
         counts["history"] = await self._counted(tables.history, h.of_user == user_id)
         counts["tombstones"] = await self._counted(tables.tombstones, tables.tombstones.c.scope == user_id)
@@ -260,7 +263,7 @@ class SqlErasures:
         """Every user of whom there is a row."""
         names = [
             sa.select(table.c.user_id).where(table.c.tenant_id == self._tenant).distinct()
-            for table in (tables.memories, tables.turns, tables.thread_revision, *_OWN, *_CHECKPOINTS)
+            for table in (tables.memories, tables.turns, *_THREADS, *_OWN, *_CHECKPOINTS)
         ]
         t, h = tables.tombstones.c, tables.history.c
         names.append(sa.select(t.scope).where(t.tenant_id == self._tenant).distinct())

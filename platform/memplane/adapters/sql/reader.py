@@ -101,10 +101,18 @@ class SqlReader(ABC):
                 found.append(Located(row["id"], place))
         return found
 
-    async def window(self, scope: Scope, thread_id: str, limit: int) -> list[Turn]:
-        """The last turns of a thread of the scope's user, the newest first; none where no turn is in scope."""
-        asked = statements.window(scope, self.syntax, thread_id, limit)
-        return [] if asked is None else [turn_of(row) for row in await self.rows(asked)]
+    async def pages_and_window(
+        self, pages: Sequence[tuple[Scope, int]], scope: Scope, thread_id: str, limit: int
+    ) -> tuple[list[list[Memory]], list[Turn]]:
+        """The newest memories of some scopes, at most so many of each; and a thread's last turns, the newest first.
+
+        In one exchange. There are no turns where none is in scope.
+        """
+        window = statements.window(scope, self.syntax, thread_id, limit)
+        asked = [statements.page_of_memories(each, self.syntax, None, most) for each, most in pages]
+        found = await self.rows_of_all([*asked, *([] if window is None else [window])])
+        memories = [[memory_of(row) for row in rows] for rows in found[: len(pages)]]
+        return memories, [turn_of(row) for rows in found[len(pages) :] for row in rows]
 
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope that a relation links to one of ``ids``, strongest first."""

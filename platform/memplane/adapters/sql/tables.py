@@ -236,6 +236,24 @@ sa.Index(
     sqlite_where=turns.c.external_id.is_not(None),
 )
 
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    name_column("thread_id", nullable=False),
+    name_column("agent", nullable=False),  # for whom it was closed
+    time_column("first_seen", nullable=False),
+    time_column("closed_at", nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),  # its last turn by then
+    id_column("summary_id", nullable=True),  # the memory that sums it up
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "thread_id"),
+    sa.ForeignKeyConstraint(
+        ["tenant_id", "user_id", "thread_id"],
+        ["thread_revision.tenant_id", "thread_revision.user_id", "thread_revision.thread_id"],
+    ),
+)
+
 change_log = sa.Table(
     "change_log",
     metadata,

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
+from memplane.adapters.sql.closings import SqlClosings
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
@@ -24,6 +25,7 @@ from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
+from memplane.application.session_records import Closings
 from memplane.application.transaction import (
     Answers,
     CheckpointStore,
@@ -83,6 +85,7 @@ class SqlUnitOfWork:
         self.portable: PortableStore = SqlPortableStore(session)
         self.erasures: Erasures = SqlErasures(session)
         self.chain: Chain = SqlChain(session)
+        self.closings: Closings = SqlClosings(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

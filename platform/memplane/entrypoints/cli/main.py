@@ -12,6 +12,7 @@ from memplane.entrypoints.cli import (
     audit,
     checkpoints,
     consents,
+    conversations,
     doctor,
     entities,
     erasure,
@@ -75,7 +76,7 @@ app.add_typer(jobs.app, rich_help_panel=_SERVER)
 app.add_typer(audit.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
-    (_MEMORY, memory.COMMANDS),
+    (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS}),
     (_INSPECTION, inspection.COMMANDS),
     (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **erasure.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),

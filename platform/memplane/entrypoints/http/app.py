@@ -24,6 +24,7 @@ from memplane.entrypoints.http import (
     recovery,
     repeats,
     routes,
+    sessions,
     transfer,
 )
 from memplane.entrypoints.http.body_limit import BodyLimit
@@ -59,6 +60,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(feedback.router)
     app.include_router(inspection.router)
     app.include_router(entities.router)
+    app.include_router(sessions.router)
     app.include_router(checkpoints.router)
     app.include_router(consents.router)
     app.include_router(keys.router)

@@ -1,0 +1,33 @@
+"""Conversations that were closed, within a transaction."""
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.session import Session
+from memplane.application.session_records import Closing
+
+_KEY = ("tenant_id", "user_id", "thread_id")
+
+
+class SqlClosings:
+    """What is noted of conversations when they are closed, a row for each."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tenant = session.tenant
+
+    async def find(self, user_id: str, thread_id: str) -> Closing | None:
+        """The last closing of a conversation; or none."""
+        s = tables.sessions.c
+        statement = sa.select(tables.sessions).where(
+            s.tenant_id == self._tenant, s.user_id == user_id, s.thread_id == thread_id
+        )
+        row = (await self._session.execute(statement)).mappings().one_or_none()
+        return None if row is None else Closing(**{name: row[name] for name in Closing.__slots__})
+
+    async def keep(self, closing: Closing) -> None:
+        """Note a closing, in place of the one before."""
+        values = {name: getattr(closing, name) for name in Closing.__slots__}
+        statement = self._session.insert(tables.sessions).values(tenant_id=self._tenant, **values)
+        changed = {name: value for name, value in values.items() if name not in _KEY}
+        await self._session.execute(statement.on_conflict_do_update(index_elements=_KEY, set_=changed))

@@ -1,0 +1,218 @@
+"""Close a conversation: what it was about is summed up, as a memory that is found like any other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.beside import Placed, evidence, is_rejected
+from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.offload import offload
+from memplane.application.once import Once
+from memplane.application.placing import Fresh, note_mentions, place
+from memplane.application.ports import Storage
+from memplane.application.records import SearchMaterial
+from memplane.application.remember import NewMemory, prepare
+from memplane.application.session_records import Closing
+from memplane.application.threads import thread_user
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.history import HistoryEvent
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
+from memplane.domain.policy import Policy
+from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.scope import Filters, read_scope
+from memplane.domain.sessions import Said, Summary, summarised
+
+MOST = 1_000
+"""The last turns of a conversation that are read to sum it up."""
+_TITLE = 120
+"""Characters of a thread's name that a title takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What closing did: ``closed``, or ``unchanged`` when nothing was said since the last time.
+
+    Attributes:
+        closing: the closing that holds now, with the memory that sums the conversation up.
+        summary: what the conversation was about; ``None`` when nothing in it can be told.
+        rev: the thread's revision.
+    """
+
+    outcome: str
+    closing: Closing
+    summary: Summary | None
+    rev: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A conversation as it was read: its last turns, oldest first, and what they come to."""
+
+    user_id: str
+    turns: Sequence[Turn]
+    summary: Summary | None
+    memory: Memory | None
+    material: SearchMaterial | None
+
+
+class CloseSessions:
+    """Closes conversations."""
+
+    def __init__(self, storage: Storage, gateway: Gateway) -> None:
+        self._storage = storage
+        self._gateway = gateway
+
+    async def __call__(
+        self,
+        principal: Principal,
+        thread_id: str,
+        user_id: str | None = None,
+        agent: str | None = None,
+        *,
+        once: Once[Closed] | None = None,
+    ) -> Closed:
+        """Close a conversation and store its summary; closed again after more was said, it says that too.
+
+        Args:
+            principal: the caller, who reads and writes turns.
+            thread_id: the conversation.
+            user_id: whose it is; may be left out where one user alone has a thread of this name.
+            agent: the agent to speak as, or none for the key's own.
+            once: what to keep of the outcome, so that the same request has no second effect.
+
+        Raises:
+            NotFound: there is no such thread, or it is not the caller's.
+            AmbiguousThread: several users of the caller have one, and none was named.
+            CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
+        """
+        policy, now = self._gateway.begin(principal)
+        principal.require(KeyScope.READ)  # the answer tells what was said
+        speaker, thread = principal.speak_as(agent), clean_id(thread_id, "thread_id") or ""
+        policy.check_write(speaker, policy.turns_category)
+        policy.readable(speaker, (policy.turns_category,))
+        policy.write_visibility(principal.trust, Visibility.PRIVATE)
+        await self._gateway.replayed(principal, once)
+        read = await self._read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
+
+        async def work(write: Write) -> Closed:
+            return await _closed(write, read, thread, speaker)
+
+        return await self._gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
+
+    async def _read(
+        self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]
+    ) -> _Read:
+        thread, named, speaker = of
+        scope = read_scope(principal, policy, (policy.turns_category,), now, Filters(user_id=named))
+        async with self._storage.reading(principal.reach) as reader:
+            user = await thread_user(reader, scope, thread, named)
+            if user is None:
+                raise NotFound("no such thread")
+            own = replace(scope, filters=Filters(user_id=user))
+            _, newest = await reader.pages_and_window([], own, thread, MOST)
+        if not newest:
+            raise NotFound("no such thread")
+        turns = newest[::-1]
+        summary = await offload(sum(len(turn.text) for turn in turns), summarised, turns)
+        if summary is None:
+            return _Read(user, turns, None, None, None)
+        memory = prepare(principal, policy, _told(policy, user, thread, summary), now, speaker, Source.CONSOLIDATION)
+        return _Read(user, turns, summary, memory, await self._gateway.material_of(memory.text))
+
+
+async def _closed(write: Write, read: _Read, thread: str, agent: str) -> Closed:
+    """Note the closing, with what was read of the conversation, unless somebody closed it with as much or more."""
+    await write.uow.lock_users([read.user_id])
+    before = await write.uow.closings.find(read.user_id, thread)
+    last = read.turns[-1].seq
+    if before is not None and before.seq >= last:
+        return Closed("unchanged", before, read.summary, await write.uow.threads.revision(read.user_id, thread))
+    told = None
+    if read.memory is not None and read.material is not None:
+        told = await _summed_up(write, read.memory, read.material, agent, before)
+    first_seen = read.turns[0].recorded_at if before is None else min(before.first_seen, read.turns[0].recorded_at)
+    closing = Closing(read.user_id, thread, agent, first_seen, write.now, last, told)
+    await write.uow.closings.keep(closing)
+    rev = await write.settle(read.user_id, thread)
+    return Closed("closed", closing, read.summary, rev or 0)
+
+
+async def _summed_up(
+    write: Write, memory: Memory, material: SearchMaterial, agent: str, before: Closing | None
+) -> UUID | None:
+    """Store the summary, in the place of the one before; its id, or none when a person rejected what it says."""
+    if before is not None and before.summary_id is not None:
+        for there in await write.uow.upkeep.locked([before.summary_id]):  # none, if it was deleted or corrected
+            if await is_rejected(write, memory):
+                return None
+            await _rewritten(write, there, memory, material)
+            return there.id
+    done = await place(write, Fresh(memory, material, agent, Placed()))
+    return None if done.outcome == "refused" else done.memory.id
+
+
+async def _rewritten(write: Write, there: Memory, memory: Memory, material: SearchMaterial) -> None:
+    """Let a summary say what is so by now; what it said stays in its history.
+
+    Raises:
+        Conflict: another memory says exactly this already.
+    """
+    if there.text == memory.text:
+        return
+    changed = replace(
+        there,
+        text=memory.text,
+        value_hash=memory.value_hash,
+        pii=memory.pii,
+        source_ids=memory.source_ids,
+        event_time=memory.event_time,
+        attributes=memory.attributes,
+        updated_at=write.now,
+        version=there.version + 1,
+    )
+    if not await write.uow.memories.replace(changed, material):
+        raise Conflict("another memory of this user and category says exactly this already")
+    await note_mentions(write, changed)
+    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, evidence(memory))
+
+
+def _told(policy: Policy, user_id: str, thread: str, summary: Summary) -> NewMemory:
+    """The summary as a memory: an episode of the category of turns, with the turns that it quotes as its sources."""
+    parts = [f"The user asked: {_ended(summary.request)}"] if summary.request else []
+    parts += [f"The assistant said last: {_ended(summary.outcome)}"] if summary.outcome else []
+    facts = [f"Decided: {each.text}" for each in summary.decisions]
+    facts += [f"Open: {each.text}" for each in summary.open_items]
+    title = f"Conversation {thread if len(thread) <= _TITLE else thread[: _TITLE - 1] + '…'}"
+    text = MemoryText(" ".join(parts), title=title, facts=tuple(facts))
+    happened = summary.sources[-1]
+    return NewMemory(
+        user_id,
+        policy.turns_category,
+        text,
+        MemoryType.EPISODIC,
+        visibility=Visibility.PRIVATE,
+        thread_id=thread,
+        source_ids=tuple(turn.id for turn in summary.sources),
+        event_time=happened.event_time or happened.recorded_at,
+        attributes={"session": _structure(summary)},
+    )
+
+
+def _structure(summary: Summary) -> dict[str, object]:
+    """The summary part by part, as the memory's attributes have it."""
+    return {
+        "request": _words(summary.request),
+        "outcome": _words(summary.outcome),
+        "decisions": [each.text for each in summary.decisions],
+        "open_items": [each.text for each in summary.open_items],
+    }
+
+
+def _words(said: Said | None) -> str | None:
+    return None if said is None else said.text
+
+
+def _ended(said: Said) -> str:
+    return said.text if said.text.endswith((".", "!", "?", "…")) else f"{said.text}."

@@ -1,0 +1,116 @@
+"""The calls by which people decide about their memories: consents, restoring, purging, export, import, erasure."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from datetime import datetime
+from typing import Unpack
+from uuid import UUID
+
+from memplane.client.calls import body_of, given, proposal_path, read, segment, write
+from memplane.client.connection import Connection
+from memplane.client.fields import ConsentFields, ConsentNarrowing, DecisionEntry
+from memplane.client.lines import whole_lines
+from memplane.client.paging import PAGE_SIZE, each_of
+from memplane.contracts.consents import (
+    AckRequest,
+    ApproveRequest,
+    BulkItem,
+    BulkOutcome,
+    BulkRequest,
+    ConsentList,
+    ConsentOutcome,
+    ConsentRecord,
+    RefuseRequest,
+    UserContext,
+)
+from memplane.contracts.erasure import EraseRequest, ErasureReceipt
+from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
+from memplane.contracts.transfer import ImportOutcome, ImportRequest
+
+
+class RightsCalls:
+    """Part of `Memplane`, which says how calls are made and what they raise."""
+
+    _connection: Connection
+
+    async def consents(self, **fields: Unpack[ConsentFields]) -> ConsentList:
+        """A page of proposals for sensitive fields, newest first; ``cursor`` is the ``next`` of the page before."""
+        return await self._connection.ask(read("/v1/consents", **fields), ConsentList)
+
+    async def all_consents(
+        self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ConsentNarrowing]
+    ) -> AsyncGenerator[ConsentRecord, None]:
+        """Every proposal that fits, newest first, fetched page by page as they are taken."""
+        async for proposal in each_of(lambda cursor: self.consents(cursor=cursor, limit=page_size, **fields)):
+            yield proposal
+
+    async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
+        """The person agrees to a proposal: the value holds from now on."""
+        call = write(f"{proposal_path(proposal_id)}/approve", body_of(ApproveRequest, {"agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def refuse(
+        self, proposal_id: UUID | str, *, reason: str | None = None, agent: str | None = None
+    ) -> ConsentOutcome:
+        """The person refuses a proposal: the value does not come back for this field."""
+        call = write(f"{proposal_path(proposal_id)}/reject", body_of(RefuseRequest, {"reason": reason, "agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def acknowledge(
+        self, proposal_id: UUID | str, turn_id: UUID | str, *, agent: str | None = None
+    ) -> ConsentOutcome:
+        """The user agreed in the chat, in a turn that is later than the proposal."""
+        call = write(f"{proposal_path(proposal_id)}/ack", body_of(AckRequest, {"turn_id": turn_id, "agent": agent}))
+        return await self._connection.ask(call, ConsentOutcome)
+
+    async def decide(self, items: Iterable[BulkItem | DecisionEntry], *, agent: str | None = None) -> BulkOutcome:
+        """Decide on up to 100 proposals, each for itself."""
+        body = body_of(BulkRequest, {"items": [*items], "agent": agent})
+        return await self._connection.ask(write("/v1/consents/bulk", body), BulkOutcome)
+
+    async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
+        """The decided fields of a user's profile."""
+        return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
+
+    async def recover(
+        self, user_id: str, since: datetime, *, cursor: UUID | str | None = None, limit: int | None = None,
+        agent: str | None = None,
+    ) -> Recovered:  # fmt: skip
+        """Bring a page of what was deleted or archived of a user since a moment back; ``cursor`` is ``next`` of it."""
+        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, agent=agent)
+        return await self._connection.ask(write("/v1/admin/restore", body_of(RestoreRequest, asked)), Recovered)
+
+    async def purge(
+        self, *, memory_id: UUID | str | None = None, user_id: str | None = None, early: bool = False,
+        limit: int | None = None, agent: str | None = None,
+    ) -> Purged:  # fmt: skip
+        """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
+        asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
+        return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
+
+    async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
+        """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.
+
+        Raises:
+            UnexpectedAnswer: it ended before its end, or lines are missing; what came before is not all.
+        """
+        pieces = self._connection.pieces(read(f"/v1/users/{segment(user_id)}/export", agent=agent))
+        async with aclosing(pieces), aclosing(whole_lines(pieces)) as lines:
+            async for some in lines:
+                yield some
+
+    async def import_lines(
+        self, user_id: str, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
+        once: str | None = None,
+    ) -> ImportOutcome:  # fmt: skip
+        """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once."""
+        asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
+        headers = {"Idempotency-Key": once} if once else {}
+        call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
+        return await self._connection.ask(call, ImportOutcome)
+
+    async def erase(self, user_id: str, *, confirm: str | None = None, dry_run: bool = False) -> ErasureReceipt:
+        """Erase a user, whose name is to be said again (``confirm``); ask again until it is ``finished``."""
+        asked = given(confirm=confirm, dry_run=dry_run or None)
+        call = write(f"/v1/users/{segment(user_id)}/erase", body_of(EraseRequest, asked))
+        return await self._connection.ask(call, ErasureReceipt)
