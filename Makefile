@@ -5,6 +5,7 @@ PORT ?= 7077
 DATA ?=
 STORAGE ?=
 WORKERS ?= 2
+TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
 SECONDS_EACH ?= 280
@@ -23,7 +24,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,8 +40,8 @@ demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 example: $(VENV)/.runtime ## a LangGraph supervisor and four agents on one memory (DATA=folder keeps it)
 	@$(BIN)/python examples/supervisor $(if $(DATA),--data "$(DATA)")
 
-test: $(VENV)/.dev ## run every test (WORKERS=2)
-	$(PYTEST) -n $(WORKERS)
+test: $(VENV)/.dev ## run every test (WORKERS=2 TESTS=folder)
+	$(PYTEST) -n $(WORKERS) $(TESTS)
 
 check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit tests
 	$(BIN)/ruff check .
@@ -66,7 +67,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-transfer ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -97,6 +98,9 @@ bench-isolation: $(VENV)/.runtime ## measure a tenant beside one that floods, an
 
 bench-transfer: $(VENV)/.runtime ## measure export and import of a user with 100 000 memories
 	$(BIN)/python benchmarks/transfer.py $(BENCH)
+
+bench-checkpoints: $(VENV)/.runtime ## measure checkpoints beside the official saver, and taking them over
+	$(BIN)/python benchmarks/checkpoints.py $(BENCH)
 
 bench-calibrate: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## find the ranking weights on conversations (LOCOMO=file MODEL=folder)
 	@$(NEEDS_LOCOMO)

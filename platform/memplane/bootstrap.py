@@ -40,6 +40,7 @@ from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.running import Jobs
+from memplane.application.jobs.sessions import SumUpSessions
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
@@ -116,13 +117,14 @@ class Application:
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)
-        self.jobs = Jobs(self.storage, self.policies, gateway, now)
+        self.close_session = CloseSessions(self.storage, gateway)
+        prepared = {"sessions": SumUpSessions(self.storage, self.policies, self.close_session)}
+        self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)
         self.queue = JobQueue(self.storage, self.policies, now)
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
         self.ingest = IngestTurns(gateway)
-        self.close_session = CloseSessions(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.items = Items(asking, gateway, self.remember)

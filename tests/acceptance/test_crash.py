@@ -22,7 +22,7 @@ from memplane.adapters.postgres.provision import DATABASE
 from support.process import ServeProcess
 from support.writers import USER, Acknowledgements, Stored, Writer, gaps, stored, told_twice, untrue
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
 WRITERS = 8
 # Acknowledgements before the kill: enough that all writers are at work, and never the same number.
 LOAD = range(60, 160)

@@ -12,11 +12,10 @@ import pytest
 
 from memplane.adapters.sql import upkeep
 from memplane.application.jobs import running, steps
-from memplane.application.jobs.steps import JOBS
 from memplane.domain.errors import Conflict, NotFound
 from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.principal import KeyScope
-from memplane.domain.working import JobState
+from memplane.domain.working import NIGHTLY, JobState
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import context, decide, lapse, queue
 from support.nights import NOON, Night, Stopped, after_batches, age, ago, state
@@ -298,7 +297,7 @@ class TestOnce:
     def test_a_dry_run_changes_nothing(self, tenant: Tenant, night: Night, idle: list[str]) -> None:
         tables = ("memories", "history", "events", "change_log", "job_runs", "thread_revision")
         before = tenant.count(*tables)
-        told = {name: dict(night.run(name, dry_run=True).counts) for name in JOBS}
+        told = {name: dict(night.run(name, dry_run=True).counts) for name in NIGHTLY}
         assert (told["ttl"], told["decay"]) == ({"deleted": 10}, {"faded": 10, "deleted": 0})
         assert tenant.count(*tables) == before
         assert {state(tenant, each) for each in idle} == {"active"}
@@ -336,7 +335,7 @@ class TestNight:
         caller, night = tenant.caller("supervisor"), Night(tenant)
         memory = own(caller, "piano", importance=1)
         age(tenant, memory, 90)
-        night.now = NOON.replace(hour=3, minute=59)
+        night.now = NOON.replace(hour=2, minute=59)
         tenant.server.run(night.queue.schedule())
         assert night.worked_off() == []
         night.now = NOON.replace(hour=4)
@@ -344,7 +343,7 @@ class TestNight:
         assert state(tenant, memory) == "active"  # it waits for a worker
         runs = night.worked_off()
         assert state(tenant, memory) == "soft_deleted"
-        assert {run.name: run.state for run in runs} == dict.fromkeys(JOBS, JobState.DONE)
+        assert {run.name: run.state for run in runs} == dict.fromkeys(NIGHTLY, JobState.DONE)
         before = tenant.count("history", "job_runs")
         for schedule in (night.queue, Night(tenant, night.now).queue):  # as another server would
             tenant.server.run(schedule.schedule())

@@ -209,12 +209,16 @@ URLS = (
 )
 
 
+STARTED = (("serve", "--port", "0"), ("doctor",), ("migrate",), ("keys", "list"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("url", URLS, ids=range(len(URLS)))
-@pytest.mark.parametrize("arguments", [("serve", "--port", "0"), ("doctor",), ("migrate",), ("keys", "list")], ids=str)
-def test_a_failure_to_start_shows_no_password(url: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    for more in ((), ("--json",)):
-        told = command(*arguments, *more, MEMPLANE_DATABASE_URL=url, MEMPLANE_MIGRATION_URL=url,
+@pytest.mark.parametrize("place", range(len(URLS)))
+def test_a_failure_to_start_shows_no_password(place: int, tmp_path: Path) -> None:
+    """Each address with two of the commands, one for people and one for programs; each command with two or three."""
+    for turn, more in enumerate(((), ("--json",))):
+        arguments = STARTED[(place + turn) % len(STARTED)]
+        told = command(*arguments, *more, MEMPLANE_DATABASE_URL=URLS[place], MEMPLANE_MIGRATION_URL=URLS[place],
                        MEMPLANE_DATA=str(tmp_path), MEMPLANE_LOG_LEVEL="DEBUG")  # fmt: skip
         assert not told.endswith("0")
         assert len(told) > 20

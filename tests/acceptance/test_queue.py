@@ -10,7 +10,6 @@ import pytest
 from memplane.application.jobs import queueing, running, steps
 from memplane.application.jobs.records import Claim
 from memplane.application.jobs.running import Jobs
-from memplane.application.jobs.steps import JOBS
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import Conflict, StorageUnavailable
 from memplane.domain.principal import KeyScope, Reach
@@ -54,8 +53,9 @@ def cure(tenant: Tenant, memory: str) -> None:
     tenant.rows("UPDATE memories SET layer = 'mid' WHERE id = %(id)s", id=UUID(memory))
 
 
-def test_the_jobs_of_the_policy_are_those_that_there_are() -> None:
-    assert tuple(JOBS) == NIGHTLY
+def test_the_jobs_of_the_policy_are_those_that_there_are(night: Night) -> None:
+    assert {*steps.STEPS, *night.jobs._prepared} == set(NIGHTLY)
+    assert steps.STEPS.keys().isdisjoint(night.jobs._prepared)
 
 
 class TestAsking:
@@ -202,7 +202,7 @@ class TestFailing:
         assert night.perform(night.ask("gc")) is None
         night.now += timedelta(days=1)  # what is parked keeps nothing from being due
         tenant.server.run(night.queue.schedule())
-        assert {job.name for job in night.worked_off() if job.state is JobState.DONE} >= set(JOBS) - {"decay", "ttl"}
+        assert {job.name for job in night.worked_off() if job.state is JobState.DONE} >= set(NIGHTLY) - {"decay", "ttl"}
         cure(tenant, idle[4])
         assert tenant.server.run(night.queue.retry(tenant.name, parked.id)).state is JobState.WAITING
 
@@ -287,7 +287,7 @@ class TestAdministration:
         assert night.found(job).counts["faded"] == len(idle)
 
     def test_pages(self, admin: Caller, night: Night) -> None:
-        for name in JOBS:
+        for name in NIGHTLY:
             night.ask(name)
         names: list[str] = []
         page = admin.get(ADMIN, limit=3).json()
@@ -296,9 +296,9 @@ class TestAdministration:
             if page["next"] is None:
                 break
             page = admin.get(ADMIN, limit=3, cursor=page["next"]).json()
-        assert names == [*reversed(JOBS)]
+        assert names == [*reversed(NIGHTLY)]
         assert admin.get(ADMIN, state="parked").json()["items"] == []
-        assert len(admin.get(ADMIN, state="waiting").json()["items"]) == len(JOBS)
+        assert len(admin.get(ADMIN, state="waiting").json()["items"]) == len(NIGHTLY)
 
     def test_the_same_request_sent_again_has_no_second_effect(self, admin: Caller, night: Night) -> None:
         sent = {"json": {"name": "ttl"}, "headers": {"Idempotency-Key": "once"}}

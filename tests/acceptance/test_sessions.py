@@ -1,11 +1,17 @@
 """Closing a conversation: its summary is a memory, made anew when more was said, and nobody else's to see."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memplane.application.gateway import Write
+from memplane.application.jobs import sessions
+from memplane.application.jobs.steps import Batch
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
+from support.nights import Night, Stopped, after_batches
 
 TALK = (
     ("user", "Can you plan the move to Lisbon?"),
@@ -178,3 +184,90 @@ def test_a_thread_may_have_any_name(supervisor: Caller) -> None:
         title = supervisor.get(f"/v1/memories/{closed['memory_id']}").json()["title"]
         assert title.startswith("Conversation ")
         assert len(title) <= 200
+
+
+class TestNight:
+    """What rests is closed by itself."""
+
+    def test_a_conversation_that_rests_is_summed_up_once(self, tenant: Tenant, supervisor: Caller) -> None:
+        talk(supervisor)
+        night = Night(tenant)
+        assert night.counts("sessions") == {"closed": 1, "summaries": 1}
+        (summary,) = supervisor.get("/v1/memories", type="episodic").json()["items"]
+        assert summary["content"].startswith("The user asked: Can you plan the move to Lisbon?")
+        history = supervisor.get(f"/v1/memories/{summary['id']}/history").json()["items"]
+        assert [(entry["event"], entry["actor"]) for entry in history] == [("ADD", "job:sessions")]
+        night.now += timedelta(days=1)
+        assert night.counts("sessions") == {"closed": 0, "summaries": 0}
+        assert close(supervisor)["outcome"] == "unchanged"
+
+    def test_one_that_goes_on_is_left_and_a_later_word_is_told(self, tenant: Tenant, supervisor: Caller) -> None:
+        talk(supervisor)
+        early = Night(tenant, datetime.now(UTC) + timedelta(hours=11))
+        assert early.counts("sessions") == {"closed": 0, "summaries": 0}
+        assert early.counts("sessions", as_of=early.now + timedelta(hours=2)) == {"closed": 1, "summaries": 1}
+        supervisor.say("The piano is sold.", role="assistant")
+        later = Night(tenant, datetime.now(UTC) + timedelta(days=2))
+        assert later.counts("sessions") == {"closed": 1, "summaries": 1}
+        (summary,) = supervisor.get("/v1/memories", type="episodic").json()["items"]
+        assert summary["content"].endswith("The piano is sold.")
+
+    def test_a_dry_run_tells_and_does_nothing(self, tenant: Tenant, supervisor: Caller) -> None:
+        talk(supervisor)
+        assert Night(tenant).counts("sessions", dry_run=True) == {"closed": 1, "summaries": 1}
+        assert tenant.count("sessions") == 0
+        assert tenant.count("memories") == 0
+        assert Night(tenant).counts("sessions")["closed"] == 1
+
+    def test_many_come_in_batches_and_each_once(self, tenant: Tenant, supervisor: Caller) -> None:
+        many = sessions.MOST * 2 + 3
+        turns = [
+            {"user_id": f"user-{n % 7}", "thread_id": f"thread-{n}", "role": "user", "text": f"Is hall {n} free?"}
+            for n in range(many)
+        ]
+        assert supervisor.post("/v1/turns:batch", {"turns": turns}).status_code == 201
+        assert Night(tenant).counts("sessions") == {"closed": many, "summaries": many}
+        assert tenant.count("sessions") == many
+        assert tenant.count("memories") == many
+
+    @pytest.mark.needs("several_machines")  # a file has one writer: who closes waits for the job
+    def test_closed_meanwhile_it_is_not_closed_twice(
+        self, tenant: Tenant, supervisor: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Somebody closes it between the look and the transaction."""
+        talk(supervisor)
+        kept = sessions._close
+
+        async def later(write: Write, found: object, agent: str) -> Batch:
+            await asyncio.to_thread(close, supervisor)
+            return await kept(write, found, agent)  # type: ignore[arg-type]  # handed on as it came
+
+        night = Night(tenant)
+        monkeypatch.setattr(sessions, "_close", later)
+        assert night.counts("sessions") == {"closed": 1, "summaries": 0}
+        assert tenant.count("memories") == 1
+
+    def test_an_erased_user_s_conversations_are_gone(self, tenant: Tenant, supervisor: Caller) -> None:
+        talk(supervisor)
+        talk(supervisor, ("user", "Which hall?"), user_id="ben")
+        assert Night(tenant).counts("sessions")["closed"] == 2
+        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        done = admin.post(f"/v1/users/{USER}/erase", {"confirm": USER})
+        assert done.status_code == 200, done.text
+        assert [row["user_id"] for row in tenant.rows("SELECT user_id FROM sessions WHERE tenant_id = %(tenant)s")] == [
+            "ben"
+        ]
+
+    def test_killed_between_two_batches_it_goes_on(self, tenant: Tenant, supervisor: Caller) -> None:
+        many = sessions.MOST + 5
+        turns = [
+            {"user_id": USER, "thread_id": f"thread-{n}", "role": "user", "text": f"Is hall {n} free?"}
+            for n in range(many)
+        ]
+        assert supervisor.post("/v1/turns:batch", {"turns": turns}).status_code == 201
+        night = Night(tenant)
+        with pytest.raises(Stopped):
+            night.run("sessions", progress=after_batches(1))
+        assert tenant.count("sessions") == sessions.MOST
+        assert night.counts("sessions") == {"closed": many, "summaries": many}
+        assert tenant.count("memories") == many

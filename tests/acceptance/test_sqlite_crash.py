@@ -17,7 +17,7 @@ import pytest
 from support.process import ServeProcess
 from support.writers import Acknowledgements, Writer, gaps, stored_file, told_twice, untrue
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
 WRITERS = 8
 PROCESSES = 4
 SECONDS = 5.0

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,3 +90,12 @@ def test_no_function_is_longer_than_a_screen() -> None:
     }
     assert len(lengths) > 100  # the search does find functions
     assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+def test_every_folder_of_tests_is_run_by_ci_once() -> None:
+    """`make check` runs some, and `.ci/run` names the others."""
+    checked = re.search(r"^check:.*?\n\n", (ROOT / "Makefile").read_text(), re.DOTALL | re.MULTILINE)
+    assert checked is not None
+    named = re.findall(r"tests/(\w+)", checked[0] + (ROOT / ".ci" / "run").read_text())
+    there = [path.name for path in (ROOT / "tests").iterdir() if any(path.rglob("test_*.py"))]
+    assert sorted(named) == sorted(there)

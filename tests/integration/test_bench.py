@@ -187,6 +187,18 @@ def test_repeats_are_counted_in_the_database_itself(page: Path) -> None:
     assert "eight" in page.read_text().lower()
 
 
+def test_checkpoints_are_measured_in_turns_and_taken_over_twice(page: Path) -> None:
+    small = ("--rounds", "4", "--messages", "3", "--migrated", "200")
+    done = run("benchmarks/checkpoints.py", *small, "--figures", page)
+    assert done.returncode == 0, done.stderr
+    told = page.read_text()
+    assert "| first run: checkpoints copied | 200 |" in told
+    assert "| second run: checkpoints there already | 200 |" in told
+    assert all(
+        f"| {saver}: {what} |" in told for saver in ("Memplane", "AsyncPostgresSaver") for what in ("save", "load")
+    )
+
+
 def test_pairs_are_told_split_by_split(tmp_path: Path, page: Path) -> None:
     rows = (ROOT / "benchmarks" / "merge" / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
     some = tmp_path / "pairs.jsonl"

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memplane.application.feedback import Verb
-from memplane.application.jobs.steps import JOBS
 from memplane.application.recovery import Chosen
 from memplane.application.remember import NewMemory
 from memplane.domain.errors import Conflict, MemplaneError
@@ -16,6 +15,7 @@ from memplane.domain.lifecycle import STEPS, LifecycleRules, decayed
 from memplane.domain.memory import MemoryText, State
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.working import NIGHTLY
 from support.serving import RunningApplication
 
 TENANT, USER = "default", "ana"
@@ -139,7 +139,7 @@ class Lives(RuleBasedStateMachine):
     def tick(self, days: float) -> None:
         self.time.now += timedelta(days=days)
 
-    @rule(days=st.sampled_from(DAYS), name=st.sampled_from([*JOBS]))
+    @rule(days=st.sampled_from(DAYS), name=st.sampled_from([*NIGHTLY]))
     def night(self, days: float, name: str) -> None:
         """A job, some days later or earlier: tried, done, and done again."""
         self.time.now += timedelta(days=days)

@@ -25,7 +25,7 @@ class Night:
 
     def __post_init__(self) -> None:
         wired = self.tenant.server.wired
-        self.jobs = Jobs(wired.storage, wired.policies, wired.gateway, lambda: self.now)
+        self.jobs = Jobs(wired.storage, wired.policies, wired.gateway, lambda: self.now, wired.jobs._prepared)
         self.queue = JobQueue(wired.storage, wired.policies, lambda: self.now)
 
     def run(self, name: str, **more: Any) -> Done:  # noqa: ANN401 - of the run

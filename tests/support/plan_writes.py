@@ -7,6 +7,7 @@ from uuid import UUID
 
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
+from memplane.adapters.sql.closings import SqlClosings
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
@@ -120,6 +121,8 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
+    "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
+    "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
     "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
     "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),
     "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
@@ -171,7 +174,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
 OF_A_NIGHT = {
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
-    "the chain's head",
+    "the chain's head", "resting conversations",
 }  # fmt: skip
 """These are of a tenant as a whole."""
 STORES = (
@@ -189,6 +192,7 @@ STORES = (
     SqlJobRuns,
     SqlChain,
     SqlPortableStore,
+    SqlClosings,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

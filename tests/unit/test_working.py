@@ -48,14 +48,14 @@ def test_a_job_that_is_off_is_never_due(tmp_path: Path, written: str) -> None:
 def test_the_shipped_schedules() -> None:
     rules = load_policy(shipped_policies()).workers
     assert set(rules.schedules) == set(NIGHTLY)
-    assert {schedule.cron for schedule in rules.schedules.values() if schedule} == {"0 4 * * *"}
+    assert {schedule.cron for schedule in rules.schedules.values() if schedule} == {"0 3 * * *", "0 4 * * *"}
     assert (rules.attempts, rules.pause, rules.longest_pause) == (5, timedelta(seconds=30), timedelta(hours=1))
 
 
 @pytest.mark.parametrize("wrong", ['"61 4 * * *"', '"0 4 * *"', '"@daily"', '"0 4 30 2 *"', '"0 4 * * * *"', "4"])
 def test_what_is_no_schedule_is_told_with_its_place(tmp_path: Path, wrong: str) -> None:
     changed(tmp_path, '"30 4 * * *"', wrong)
-    assert mistakes(tmp_path) == [(WORKERS, 8, "schedules.purge")]
+    assert mistakes(tmp_path) == [(WORKERS, 9, "schedules.purge")]
 
 
 def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 14, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 15, "longest_pause_seconds")]
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -47,7 +47,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """A conversation as it was read: its last turns, oldest first, and what they come to."""
 
     user_id: str
@@ -94,16 +94,26 @@ class CloseSessions:
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         await self._gateway.replayed(principal, once)
-        read = await self._read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
+        read = await self.read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
 
         async def work(write: Write) -> Closed:
-            return await _closed(write, read, thread, speaker)
+            return await closed(write, read, thread, speaker)
 
         return await self._gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
 
-    async def _read(
-        self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]
-    ) -> _Read:
+    async def read(self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]) -> Read:
+        """A conversation and what it comes to, before the transaction that closes it opens.
+
+        Args:
+            principal: the caller.
+            policy: in force.
+            now: when.
+            of: the thread, whose it is if that is known, and the agent.
+
+        Raises:
+            NotFound: there is no such thread, or it is not the caller's.
+            AmbiguousThread: several users of the caller have one, and none was named.
+        """
         thread, named, speaker = of
         scope = read_scope(principal, policy, (policy.turns_category,), now, Filters(user_id=named))
         async with self._storage.reading(principal.reach) as reader:
@@ -117,12 +127,12 @@ class CloseSessions:
         turns = newest[::-1]
         summary = await offload(sum(len(turn.text) for turn in turns), summarised, turns)
         if summary is None:
-            return _Read(user, turns, None, None, None)
+            return Read(user, turns, None, None, None)
         memory = prepare(principal, policy, _told(policy, user, thread, summary), now, speaker, Source.CONSOLIDATION)
-        return _Read(user, turns, summary, memory, await self._gateway.material_of(memory.text))
+        return Read(user, turns, summary, memory, await self._gateway.material_of(memory.text))
 
 
-async def _closed(write: Write, read: _Read, thread: str, agent: str) -> Closed:
+async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
     """Note the closing, with what was read of the conversation, unless somebody closed it with as much or more."""
     await write.uow.lock_users([read.user_id])
     before = await write.uow.closings.find(read.user_id, thread)

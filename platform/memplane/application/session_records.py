@@ -26,8 +26,27 @@ class Closing:
     summary_id: UUID | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A conversation in which nothing was said lately, and more than when it was closed last.
+
+    Attributes:
+        turns: how many turns it has.
+        updated_at: when something happened in it last.
+    """
+
+    user_id: str
+    thread_id: str
+    turns: int
+    updated_at: datetime
+
+
 class Closings(Protocol):
     """What is noted of conversations when they are closed, within a transaction."""
+
+    async def resting(self, since: datetime, limit: int) -> list[Resting]:
+        """Conversations that have rested since a moment and were not closed as they are, by their names."""
+        ...
 
     async def find(self, user_id: str, thread_id: str) -> Closing | None:
         """The last closing of a conversation; or none."""

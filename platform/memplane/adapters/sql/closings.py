@@ -1,10 +1,12 @@
 """Conversations that were closed, within a transaction."""
 
+from datetime import datetime
+
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.session import Session
-from memplane.application.session_records import Closing
+from memplane.application.session_records import Closing, Resting
 
 _KEY = ("tenant_id", "user_id", "thread_id")
 
@@ -15,6 +17,20 @@ class SqlClosings:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._tenant = session.tenant
+
+    async def resting(self, since: datetime, limit: int) -> list[Resting]:
+        """Conversations that have rested since a moment and were not closed as they are, by their names."""
+        r, s = tables.thread_revision.c, tables.sessions.c
+        closed = sa.exists().where(
+            s.tenant_id == self._tenant, s.user_id == r.user_id, s.thread_id == r.thread_id, s.seq >= r.turns
+        )
+        statement = (
+            sa.select(r.user_id, r.thread_id, r.turns, r.updated_at)
+            .where(r.tenant_id == self._tenant, r.turns > 0, r.updated_at < since, ~closed)
+            .order_by(r.user_id, r.thread_id)
+            .limit(limit)
+        )
+        return [Resting(**row) for row in (await self._session.execute(statement)).mappings()]
 
     async def find(self, user_id: str, thread_id: str) -> Closing | None:
         """The last closing of a conversation; or none."""

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from memplane.application.jobs.records import JobRun
-from memplane.application.jobs.running import LEASE, period_of, step_of
-from memplane.application.jobs.steps import JOBS, ONCE_A_DAY
+from memplane.application.jobs.running import LEASE, period_of, require_job
+from memplane.application.jobs.steps import ONCE_A_DAY
 from memplane.application.once import Once, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.targets import require_full
@@ -16,7 +16,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict, LimitExceeded, MemplaneError, NotFound, UserForbidden
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal, Reach
-from memplane.domain.working import LIVE, JobState
+from memplane.domain.working import LIVE, NIGHTLY, JobState
 
 logger = logging.getLogger("memplane.jobs")
 MAX_PAGE = 1000
@@ -40,7 +40,7 @@ class JobQueue:
     async def schedule(self) -> None:
         """Put into the queue what is due by its schedule, for every tenant; what fails leaves the rest."""
         now, policy = self._clock(), self._policies.current
-        due = {name: _moment(policy, name, now) for name in JOBS}
+        due = {name: _moment(policy, name, now) for name in NIGHTLY}
         settled = (policy.digest, tuple(due.values()))
         for tenant in await self._storage.tenants():
             if self._scheduled.get(tenant) == settled and now < self._swept[tenant] + SWEEP:
@@ -61,7 +61,7 @@ class JobQueue:
         Raises:
             NotFound: there is no such job, or no such tenant.
         """
-        step_of(name)
+        require_job(name)
         await self._require_tenant(tenant)
         now = self._clock()
         return await self._storage.write(Reach(tenant), lambda uow: enqueue(uow, name, now))
@@ -163,7 +163,7 @@ class JobAdministration:
             AlreadyDone, IdempotencyMismatch: the request was carried out before; its key was used for another one.
         """
         _require_operator(principal)
-        step_of(name)
+        require_job(name)
         now = self._clock()
         return await run_once(self._storage, principal, lambda uow: enqueue(uow, name, now), now, once=once)
 

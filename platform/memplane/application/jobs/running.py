@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.records import Claim, JobRun
-from memplane.application.jobs.steps import JOBS, ONCE_A_DAY, Batch, Step
+from memplane.application.jobs.steps import ONCE_A_DAY, STEPS, Batch, Prepare, Step
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
 from memplane.domain.policy import Trust
 from memplane.domain.principal import JOB, KeyScope, Principal, Reach
-from memplane.domain.working import LIVE, JobState, WorkerRules
+from memplane.domain.working import LIVE, NIGHTLY, JobState, WorkerRules
 
 logger = logging.getLogger("memplane.jobs")
 LEASE = timedelta(minutes=5)
@@ -49,11 +49,22 @@ class _Undone(Exception):
 
 
 class Jobs:
-    """Doing a job for a tenant: by hand, or because the queue gave it to a worker."""
+    """Doing a job for a tenant: by hand, or because the queue gave it to a worker.
 
-    def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
+    Args:
+        storage: where the tenant's memories are.
+        policies: says how it is done.
+        gateway: through which everything is written.
+        clock: the time.
+        prepared: by name, the jobs that read and think before the transaction of a batch opens.
+    """
+
+    def __init__(
+        self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock, prepared: Mapping[str, Prepare]
+    ) -> None:
         self._storage = storage
         self._policies = policies
+        self._prepared = prepared
         self._gateway = gateway
         self._clock = clock
         self._worker = str(uuid4())
@@ -80,17 +91,17 @@ class Jobs:
             NotFound: there is no such job, or no such tenant.
             Conflict: another worker is at it, or has done it for a later day.
         """
-        step = step_of(name)
+        require_job(name)
         if not await self._storage.has_tenant(tenant):
             raise NotFound(f"there is no tenant '{tenant}'")
         moment = as_of or self._clock()
         if dry_run:
-            return await self._dry(name, tenant, step, moment, progress)
+            return await self._dry(name, tenant, moment, progress)
         run = await self._storage.write(Reach(tenant), lambda uow: self._begun(uow, name, moment))
         outcome = "unchanged" if run.state is JobState.DONE else "done"
         try:
             while run.state is not JobState.DONE:
-                run = await self._batch(_principal(name, tenant), step, run, self._worker)
+                run = await self._batch(_principal(name, tenant), run, self._worker)
                 progress(run.counts)
         except Exception as error:
             await self._failed(tenant, run, self._worker, error, None)
@@ -111,11 +122,11 @@ class Jobs:
             return taken
         run = taken
         try:
-            step = step_of(run.name)
+            require_job(run.name)
             while run.state is JobState.RUNNING:
                 if self._stopping:
                     return await self._handed_back(tenant, run, claim.worker)
-                run = await self._batch(_principal(run.name, tenant), step, run, claim.worker)
+                run = await self._batch(_principal(run.name, tenant), run, claim.worker)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the worker goes on with the next
             return await self._failed(tenant, run, claim.worker, error, self._policies.current.workers)
         if any(run.counts.values()):
@@ -178,8 +189,9 @@ class Jobs:
         await uow.jobs.keep(run)
         return run
 
-    async def _batch(self, principal: Principal, step: Step, run: JobRun, worker: str) -> JobRun:
+    async def _batch(self, principal: Principal, run: JobRun, worker: str) -> JobRun:
         """One batch, and the note of it in the same transaction."""
+        step = await self._step(principal, run.name, run.as_of)
         now, scrub = self._clock(), False
 
         async def work(write: Write) -> JobRun:
@@ -207,6 +219,11 @@ class Jobs:
         if scrub:
             await self._storage.scrub(principal.tenant)
         return done
+
+    async def _step(self, principal: Principal, name: str, as_of: datetime) -> Step:
+        """The next batch, with what it needs beside its transaction."""
+        prepare = self._prepared.get(name)
+        return STEPS[name] if prepare is None else await prepare(principal, as_of)
 
     async def _failed(
         self, tenant: str, run: JobRun, worker: str, error: Exception, rules: WorkerRules | None
@@ -253,17 +270,18 @@ class Jobs:
         await self._storage.write(Reach(tenant), back)
         return AT_ONCE
 
-    async def _dry(self, name: str, tenant: str, step: Step, moment: datetime, progress: Progress) -> Done:
+    async def _dry(self, name: str, tenant: str, moment: datetime, progress: Progress) -> Done:
         """Each batch is done and taken back; the next begins where it ended."""
         counts: Mapping[str, float] = {}
-        batch = Batch()
+        batch, principal = Batch(), _principal(name, tenant)
 
         async def work(write: Write) -> None:
             raise _Undone(await step(replace(write, ledger=NoLedger()), moment, batch.place))
 
         while True:
+            step = await self._step(principal, name, moment)
             try:
-                await self._gateway.run(_principal(name, tenant), self._policies.current, self._clock(), work)
+                await self._gateway.run(principal, self._policies.current, self._clock(), work)
             except _Undone as undone:
                 batch = undone.batch
             counts = _added(counts, batch.counts, name)
@@ -272,16 +290,14 @@ class Jobs:
                 return Done(name, tenant, "dry_run", period_of(moment), counts)
 
 
-def step_of(name: str) -> Step:
-    """What a job does.
+def require_job(name: str) -> None:
+    """Stop where there is no such job.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: there is none.
     """
-    step = JOBS.get(name)
-    if step is None:
-        raise NotFound(f"there is no job '{name}'; there are {', '.join(JOBS)}")
-    return step
+    if name not in NIGHTLY:
+        raise NotFound(f"there is no job '{name}'; there are {', '.join(NIGHTLY)}")
 
 
 def period_of(moment: datetime) -> str:

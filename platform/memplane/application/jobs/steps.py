@@ -13,6 +13,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
 from memplane.domain.memory import Layer, Memory
+from memplane.domain.principal import Principal
 
 BATCH = 500
 _CHAIN = "\x01chain"
@@ -37,6 +38,8 @@ class Batch:
 
 Step = Callable[[Write, datetime, str | None], Awaitable[Batch]]
 """One batch of a job: the write under way, the moment by which the run decides, and where the batch begins."""
+Prepare = Callable[[Principal, datetime], Awaitable[Step]]
+"""What a job reads and works out before the transaction of its next batch opens: none is held while it thinks."""
 
 
 async def expiry(write: Write, as_of: datetime, place: str | None) -> Batch:
@@ -195,7 +198,7 @@ def _by_user(memories: Iterable[Memory]) -> Iterable[tuple[str, Iterable[Memory]
     return groupby(sorted(memories, key=lambda each: (each.user_id, each.id)), key=lambda each: each.user_id)
 
 
-JOBS: Mapping[str, Step] = {
+STEPS: Mapping[str, Step] = {
     "expiry": expiry,
     "proposals": proposals,
     "decay": decay,
@@ -207,6 +210,6 @@ JOBS: Mapping[str, Step] = {
     "seal": seal,
     "gc": gc,
 }
-"""Every job by its name, in the order of a night."""
+"""The jobs that need nothing but their transaction, by name."""
 ONCE_A_DAY = frozenset({"decay"})
 """Jobs whose work done twice would be twice the work; what the others have done is not there to be done again."""

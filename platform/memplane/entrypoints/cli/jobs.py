@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 
 from memplane.domain.errors import SettingsError
-from memplane.domain.working import JobState
+from memplane.domain.working import NIGHTLY, JobState
 from memplane.entrypoints.cli.options import Data, Storage, id_of, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.settings import Settings
@@ -32,9 +32,7 @@ _JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id.", pars
 def run(  # noqa: PLR0913 - one argument for each option
     name: Annotated[
         str,
-        typer.Argument(
-            help="expiry, proposals, decay, ttl, layers, size, purge, erasures, seal, gc; 'all': each in turn."
-        ),
+        typer.Argument(help=f"{', '.join(NIGHTLY)}; 'all': each in turn."),
     ],
     *,
     tenant: Tenant = DEFAULT_TENANT,
@@ -45,12 +43,11 @@ def run(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Do a job now, from where it was left today. Nothing is done twice; a server may go on meanwhile."""
-    from memplane.application.jobs.steps import JOBS  # noqa: PLC0415 - the use cases, which help does not wait for
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    names = tuple(JOBS) if name == "all" else (name,)
-    if unknown := set(names) - set(JOBS):
-        raise SettingsError(f"there is no job '{unknown.pop()}'; there are {', '.join(JOBS)}, and all")
+    names = NIGHTLY if name == "all" else (name,)
+    if unknown := set(names) - set(NIGHTLY):
+        raise SettingsError(f"there is no job '{unknown.pop()}'; there are {', '.join(NIGHTLY)}, and all")
 
     async def work(application: "Application") -> "list[Done]":
         tenants = await application.queue.tenants() if every_tenant else [tenant]

@@ -1,0 +1,77 @@
+"""The job `sessions`: conversations that have come to rest are closed and summed up."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memplane.application.closing import CloseSessions, Read, closed
+from memplane.application.gateway import Write
+from memplane.application.jobs.steps import Batch, Step
+from memplane.application.ports import Policies, Storage
+from memplane.application.session_records import Closing, Resting
+from memplane.domain.errors import NotFound
+from memplane.domain.policy import Policy
+from memplane.domain.principal import Principal
+
+REST = timedelta(hours=12)
+"""A conversation in which nothing happened for so long has come to rest."""
+MOST = 20
+"""Conversations that are summed up in one batch."""
+_Found = tuple[Resting, Read | None]
+
+
+class SumUpSessions:
+    """Prepares the batches of the job: what a conversation comes to is worked out before a transaction opens."""
+
+    def __init__(self, storage: Storage, policies: Policies, closing: CloseSessions) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._closing = closing
+
+    async def __call__(self, principal: Principal, as_of: datetime) -> Step:
+        """The next batch: what rests is read here, and closed by the step unless somebody closed it meanwhile."""
+        policy = self._policies.current
+        agent = _agent(policy)
+        if agent is None:
+            return _nothing
+        due = await self._storage.write(principal.reach, lambda uow: uow.closings.resting(as_of - REST, MOST))
+        found = [(each, await self._read(principal, policy, as_of, each, agent)) for each in due]
+
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+            return await _close(write, found, agent)
+
+        return step
+
+    async def _read(
+        self, principal: Principal, policy: Policy, as_of: datetime, each: Resting, agent: str
+    ) -> Read | None:
+        try:
+            return await self._closing.read(principal, policy, as_of, (each.thread_id, each.user_id, agent))
+        except NotFound:  # none of its turns is left
+            return None
+
+
+async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
+    """No agent of the policy hears the talk: nobody could be told what came of it."""
+    return Batch({"closed": 0, "summaries": 0})
+
+
+async def _close(write: Write, found: Sequence[_Found], agent: str) -> Batch:
+    await write.uow.lock_users({each.user_id for each, _ in found})
+    summaries = 0
+    for each, read in found:
+        if read is None:
+            gone = Closing(each.user_id, each.thread_id, agent, each.updated_at, write.now, each.turns)
+            await write.uow.closings.keep(gone)
+            continue
+        done = await closed(write, read, each.thread_id, agent)
+        summaries += done.outcome == "closed" and done.closing.summary_id is not None
+        if done.closing.seq < each.turns:  # its last turns are gone: else it would be found again and again
+            await write.uow.closings.keep(replace(done.closing, seq=each.turns))
+    return Batch({"closed": len(found), "summaries": summaries}, "again" if len(found) == MOST else None)
+
+
+def _agent(policy: Policy) -> str | None:
+    """The first agent of the policy that reads and writes turns: summaries go by its allowlist."""
+    turns = policy.turns_category
+    return next((name for name, may in policy.allowlists.items() if turns in may.read and turns in may.write), None)
