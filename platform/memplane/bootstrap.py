@@ -44,6 +44,7 @@ from memplane.application.jobs.sessions import SumUpSessions
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
+from memplane.application.observing import Observe
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Worker
 from memplane.application.rates import RateLimits
@@ -108,6 +109,7 @@ class Application:
         tokens = None if self.verifier is None else tokens_of(settings, self.verifier, self.policies, self.storage)
         self.authenticate = Authenticate(self.keys, tokens)
         self.remember = Remember(gateway)
+        self.observe = Observe(self.policies, self.remember)
         self.feedback = Feedback(gateway)
         self.correct = Correct(gateway)
         self.consents = Consents(self.storage, self.policies, gateway, now)

@@ -27,6 +27,7 @@ from memplane.contracts.base import Message
 from memplane.contracts.consents import BulkItem, ConsentFilters
 from memplane.contracts.context import ContextRequest
 from memplane.contracts.memories import MemoryChange, NewMemoryRequest, NewTurnRequest
+from memplane.contracts.observations import ObservationRequest
 from memplane.contracts.query import QueryFilters, QueryRequest
 
 
@@ -54,6 +55,7 @@ def memory(served: Served) -> Iterator[MemplaneSync]:
         (fields.TurnEntry, NewTurnRequest, set()),
         (fields.MemoryFields, NewMemoryRequest, {"content"}),
         (fields.ChangeFields, MemoryChange, set()),
+        (fields.ObservationFields, ObservationRequest, {"tool", "outcome"}),
         (fields.ConsentFields, ConsentFilters, set()),
         (fields.DecisionEntry, BulkItem, set()),
     ],

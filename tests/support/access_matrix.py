@@ -136,6 +136,10 @@ ACCESS: Sequence[Access] = (
         body=lambda category: {"user_id": USER, "category": category, "content": "The release moves to October."},
     ),
     Access(
+        "POST", "/v1/observations", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,
+        body=lambda category: {"user_id": USER, "category": category, "tool": "search", "outcome": "The hall is free."},
+    ),
+    Access(
         "GET", "/v1/memories", _READ, Categories.REFUSED, Tenants.LEFT_OUT,
         params=lambda category: {"category": category},
     ),

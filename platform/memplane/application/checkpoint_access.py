@@ -1,5 +1,6 @@
 """Who may have to do with checkpoints."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from memplane.application.transaction import CheckpointStore
@@ -44,7 +45,16 @@ async def refuse_erased(store: CheckpointStore, user_id: str, asked: datetime, *
     Raises:
         UserErased: the user is being erased, or was since.
     """
-    for finished in await store.erased(user_id):
+    refuse_finished(await store.erased(user_id), asked, *based_on)
+
+
+def refuse_finished(erased: Iterable[datetime | None], asked: datetime, *based_on: str | None) -> None:
+    """The same, once it is known when the user was erased; ``None`` for an erasure under way.
+
+    Raises:
+        UserErased: the user is being erased, or was since.
+    """
+    for finished in erased:
         began = [moment for each in based_on if (moment := made_at(each)) is not None]
         if finished is None or min((asked, *began)) <= finished:
             raise UserErased("user_id: this user is being erased, or was since this run began; nothing was stored")

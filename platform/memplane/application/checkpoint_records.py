@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from memplane.domain.lineage import Standing
+
 Json = Mapping[str, object]
 
 
@@ -184,3 +186,20 @@ class Supervised:
     version: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a new checkpoint finds.
+
+    Attributes:
+        state: of the supervisor in the thread.
+        standing: the checkpoints that it is to fit.
+        revision: of the thread's memory.
+        erased: when its user was erased, ``None`` for an erasure under way.
+    """
+
+    state: Supervised
+    standing: Sequence[Standing]
+    revision: int
+    erased: Sequence[datetime | None]

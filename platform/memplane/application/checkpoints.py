@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from memplane.application.checkpoint_access import let_in, refuse_erased
+from memplane.application.checkpoint_access import let_in, refuse_erased, refuse_finished
 from memplane.application.checkpoint_records import (
     Arrival,
     NewCheckpoint,
@@ -119,12 +119,12 @@ class Checkpoints:
         now = self._clock()
 
         async def work(checkpoints: CheckpointStore) -> None:
-            await refuse_erased(checkpoints, place.thread.user_id, now, new.parent)
-            before, there, revision = await checkpoints.arrive(place, new.id, now)
-            placement = lineage.place(Arriving(new.id, new.parent, new.empty), there, fork=fork)
-            after = before
+            found = await checkpoints.arrive(place, new.id, now)
+            refuse_finished(found.erased, now, new.parent)
+            placement = lineage.place(Arriving(new.id, new.parent, new.empty), found.standing, fork=fork)
+            before = after = found.state
             if placement is not Placement.BESIDE:
-                told = _told(before.data, place.namespace, new, revision)
+                told = _told(before.data, place.namespace, new, found.revision)
                 after = replace(before, data=told, version=before.version + 1, updated_at=now)
             parent = None if new.parent == new.id else new.parent
             await checkpoints.add(place, replace(new, parent=parent), placement, after)

@@ -92,7 +92,13 @@ class Remember:
         self._gateway = gateway
 
     async def create(
-        self, principal: Principal, new: NewMemory, agent: str | None = None, *, once: Once[Outcome] | None = None
+        self,
+        principal: Principal,
+        new: NewMemory,
+        agent: str | None = None,
+        *,
+        source: Source = Source.AGENT,
+        once: Once[Outcome] | None = None,
     ) -> Outcome:
         """Store a memory, once: what says the same is merged with it, what it overrules becomes a thing of the past.
 
@@ -106,7 +112,7 @@ class Remember:
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
-        memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker)
+        memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker, source)
         fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
         sensitive = await seen_in(policy, memory)
 

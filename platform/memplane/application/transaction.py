@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.chain import Chain
-from memplane.application.checkpoint_records import NewCheckpoint, Place, Supervised, TaskWrite, Thread
+from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import JobRuns, Upkeep
 from memplane.application.key_history import KeyEntry
@@ -32,7 +32,7 @@ from memplane.application.records import (
 from memplane.application.session_records import Closings
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
-from memplane.domain.lineage import Key, Node, Placement, Standing
+from memplane.domain.lineage import Key, Node, Placement
 from memplane.domain.memory import Memory, MemoryText, Turn
 from memplane.domain.scope import Scope
 
@@ -251,8 +251,8 @@ class CheckpointStore(Protocol):
         """The state of a supervisor in a thread, if it is there, locked until the transaction ends."""
         ...
 
-    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> tuple[Supervised, list[Standing], int]:
-        """What a new checkpoint finds: the supervisor's state, locked; the checkpoints it is to fit; the revision."""
+    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> Arrived:
+        """What a new checkpoint finds; the supervisor's state is locked, and no erasure of the user begins."""
         ...
 
     async def add(self, place: Place, new: NewCheckpoint, placement: Placement, after: Supervised) -> None:

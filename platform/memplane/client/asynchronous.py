@@ -28,6 +28,7 @@ from memplane.client.fields import (
     CorrectionFields,
     ListFields,
     MemoryFields,
+    ObservationFields,
     QueryFields,
     TurnEntry,
     TurnFields,
@@ -60,6 +61,7 @@ from memplane.contracts.memories import (
     VerbRequest,
     WriteOutcome,
 )
+from memplane.contracts.observations import ObservationRequest
 from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.contracts.sessions import ClosedSession, CloseRequest
 
@@ -134,6 +136,11 @@ class Memplane(RightsCalls):
         """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
         call = write("/v1/memories", body_of(NewMemoryRequest, {"content": content, **fields}))
         return await self._connection.ask(call, WriteOutcome)
+
+    async def observe(self, tool: str, outcome: str, **fields: Unpack[ObservationFields]) -> WriteOutcome:
+        """Store a run of a tool: what it was called with, and what came of it; secrets are left out by the server."""
+        body = body_of(ObservationRequest, {"tool": tool, "outcome": outcome, **fields})
+        return await self._connection.ask(write("/v1/observations", body), WriteOutcome)
 
     async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
         """One memory."""

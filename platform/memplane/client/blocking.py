@@ -82,6 +82,7 @@ class MemplaneSync:
     turn = _waits(Memplane.turn)
     turns = _waits(Memplane.turns)
     remember = _waits(Memplane.remember)
+    observe = _waits(Memplane.observe)
     get = _waits(Memplane.get)
     update = _waits(Memplane.update)
     delete = _waits(Memplane.delete)

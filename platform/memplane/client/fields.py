@@ -131,6 +131,20 @@ class MemoryFields(_ChangeableFields, total=False):
     attributes: Mapping[str, JsonValue]
 
 
+class ObservationFields(TypedDict, total=False):
+    """`ObservationRequest`, but for its ``tool`` and ``outcome``."""
+
+    user_id: Required[str]
+    arguments: Mapping[str, JsonValue]
+    files: Sequence[str]
+    category: str | None
+    thread_id: str | None
+    run_id: str | None
+    event_time: datetime | str | None
+    external_id: str | None
+    agent: str | None
+
+
 class ChangeFields(_ChangeableFields, total=False):
     """`MemoryChange`; a field given as ``None`` is emptied."""
 

@@ -12,6 +12,7 @@ from memplane.adapters.sql.checkpoint_statements import Statements
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.checkpoint_records import (
+    Arrived,
     Blob,
     NewCheckpoint,
     Place,
@@ -148,9 +149,16 @@ class SqlCheckpoints:
 
     async def erased(self, user_id: str) -> list[datetime | None]:
         """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
-        tenant = self._session.tenant
-        lock = Statement(self._session.syntax.shared_lock, {"name": f"{tenant}/{checkpoint_lock(user_id)}"})
-        _, keys = await self._session.rows_of_all([lock, self._say.of(sql.ERASURE_KEYS, Thread(user_id, ""))])
+        _, keys = await self._session.rows_of_all(self._fencing(user_id))
+        return await self._erasures(user_id, keys)
+
+    def _fencing(self, user_id: str) -> list[Statement]:
+        """What lets no erasure of a user begin, and then asks for the tenant's keys of erasures."""
+        name = f"{self._session.tenant}/{checkpoint_lock(user_id)}"
+        lock = Statement(self._session.syntax.shared_lock, {"name": name})
+        return [lock, self._say.of(sql.ERASURE_KEYS, Thread(user_id, ""))]
+
+    async def _erasures(self, user_id: str, keys: Sequence[Mapping[str, Any]]) -> list[datetime | None]:
         subjects = [Grave.of(bytes.fromhex(key), user_id).subject for row in keys for key in row["value"]]
         if not subjects:
             return []
@@ -171,15 +179,17 @@ class SqlCheckpoints:
         (rows,) = await self._session.rows_of_all([self._say.of(sql.LOCK, thread)])
         return _supervised(thread, rows[0]) if rows else None
 
-    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> tuple[Supervised, list[Standing], int]:
-        """What a new checkpoint finds: the supervisor's state, locked; the checkpoints it is to fit; the revision."""
+    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> Arrived:
+        """What a new checkpoint finds; the supervisor's state is locked, and no erasure of the user begins."""
         # what stands there is looked at after the lock, by a statement of its own: one that waited saw what was before
         look = self._say.of(sql.THERE, place.thread, place.namespace, id=checkpoint_id)
-        state, there = await self._session.rows_of_all([self._say.of(sql.LOCK, place.thread), look])
+        fencing, locking = self._fencing(place.thread.user_id), self._say.of(sql.LOCK, place.thread)
+        _, keys, state, there = await self._session.rows_of_all([*fencing, locking, look])
+        erased = await self._erasures(place.thread.user_id, keys)
         if not state:  # the first of its thread; others lock the row that is there, and do not write it for that
             state, there = await self._session.rows_of_all([self._opening(place.thread, now), look])
         standing = [Standing(row["checkpoint_id"], row["parent_checkpoint_id"], row["head"]) for row in there]
-        return _supervised(place.thread, state[0]), standing, state[0]["rev"] or 0
+        return Arrived(_supervised(place.thread, state[0]), standing, state[0]["rev"] or 0, erased)
 
     async def add(self, place: Place, new: NewCheckpoint, placement: Placement, after: Supervised) -> None:
         """Store a checkpoint with its values, and the supervisor's state after it."""

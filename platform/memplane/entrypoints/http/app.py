@@ -20,6 +20,7 @@ from memplane.entrypoints.http import (
     inspection,
     jobs,
     keys,
+    observations,
     problems,
     recovery,
     repeats,
@@ -60,6 +61,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(feedback.router)
     app.include_router(inspection.router)
     app.include_router(entities.router)
+    app.include_router(observations.router)
     app.include_router(sessions.router)
     app.include_router(checkpoints.router)
     app.include_router(consents.router)

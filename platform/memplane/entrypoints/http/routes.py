@@ -170,19 +170,21 @@ async def create_memory(
     again: Repeatable,
 ) -> WriteOutcome:
     """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
-    once = again.once(_kept)
+    once = again.once(kept)
     outcome = await app.remember.create(caller, convert.new_memory_of(request), request.agent, once=once)
-    response.status_code = _NEW.get(outcome.outcome, 200)
+    response.status_code = NEW.get(outcome.outcome, 200)
     return convert.outcome_of(outcome)
 
 
-_NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201) | {"queued_for_consent": 202}
+NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201) | {"queued_for_consent": 202}
+"""Statuses of outcomes, where they are not 200."""
 
 
-def _kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
+def kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
+    """What the same request is answered again."""
     if outcome.outcome == "refused":
         return problems.told(rejected())
-    return _NEW.get(outcome.outcome, 200), convert.outcome_of(outcome)
+    return NEW.get(outcome.outcome, 200), convert.outcome_of(outcome)
 
 
 Standing = Literal["candidate", "confirmed", "disputed"]

@@ -1,0 +1,28 @@
+"""The route of tool runs."""
+
+from fastapi import APIRouter, Response
+
+from memplane.application.observing import ToolRun
+from memplane.contracts.memories import WriteOutcome
+from memplane.contracts.observations import ObservationRequest
+from memplane.entrypoints.http import convert
+from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.guard import Guarded
+from memplane.entrypoints.http.repeats import Repeatable
+from memplane.entrypoints.http.routes import NEW, described, kept
+
+router = APIRouter(prefix="/v1", route_class=Guarded, tags=["memories"])
+
+
+@router.post(
+    "/observations", status_code=201, responses=described(409, 413, there=WriteOutcome), summary="Store a tool run"
+)
+async def observe(
+    request: ObservationRequest, app: App, caller: Caller, response: Response, again: Repeatable
+) -> WriteOutcome:
+    """Remember what a tool was called with and what came of it, as a memory of type `observation`."""
+    given = {name: getattr(request, name) for name in ToolRun.__slots__}
+    run = ToolRun(**given | {"files": tuple(request.files)})
+    outcome = await app.observe(caller, run, request.agent, once=again.once(kept))
+    response.status_code = NEW.get(outcome.outcome, 200)
+    return convert.outcome_of(outcome)
