@@ -219,6 +219,12 @@ class PolicyError(MemplaneError):
     code = "policy_invalid"
 
 
+class PromptInvalid(PolicyError):
+    """A prompt's file is absent or wrong; the detail names it."""
+
+    code = "prompt_invalid"
+
+
 class SettingsError(MemplaneError):
     """The operator's settings are wrong or incomplete."""
 
@@ -229,6 +235,34 @@ class RateLimited(MemplaneError):
     """The key asks too often; ``retry_after`` says after how many seconds it may again."""
 
     code = "rate_limited"
+
+
+class ModelFailed(MemplaneError):
+    """The language model gave no answer that can be used.
+
+    Attributes:
+        input_tokens: what the endpoint says that it has read, over all requests for this answer.
+        output_tokens: what it says that it has written.
+    """
+
+    code = "model_failed"
+
+    def __init__(self, detail: str, *, input_tokens: int = 0, output_tokens: int = 0) -> None:
+        super().__init__(detail)
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+
+class ModelUnavailable(ModelFailed):
+    """The model is down, too slow, refuses, limits the rate, or is left alone for a while because it did so before."""
+
+    code = "model_unavailable"
+
+
+class ModelAnswerInvalid(ModelFailed):
+    """The model answered, but never in the shape that was asked for, or at too great a length."""
+
+    code = "model_answer_invalid"
 
 
 class StorageError(MemplaneError):

@@ -29,6 +29,8 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.Invalid: (422, "Invalid request"),
     errors.RateLimited: (429, "Too many requests"),
     errors.StorageUnavailable: (503, "Unavailable"),
+    errors.ModelUnavailable: (503, "Unavailable"),
+    errors.ModelFailed: (502, "Bad gateway"),
     errors.MemplaneError: (500, "Internal error"),
 }
 RETRY_SECONDS = "1"

@@ -1,0 +1,1 @@
+"""The language model of the operator's settings."""
