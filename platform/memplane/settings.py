@@ -87,7 +87,59 @@ class OidcSettings(BaseSettings):
         return self
 
 
-class Settings(OidcSettings):
+class ModelSettings(BaseSettings):
+    """The language model that background work may ask; none unless it is named."""
+
+    model: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="a language model for background work: the endpoint's name for it, or `provider:name` without one",
+    )
+    model_url: str | None = Field(
+        default=None, description="base URL of an endpoint that speaks OpenAI's chat completions, as `https://…/v1`"
+    )
+    model_key: SecretStr | None = Field(default=None, min_length=1, description="the endpoint's API key")
+    model_timeout: float = Field(
+        default=60.0,
+        gt=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="seconds that one request may take; all requests for one answer may take so many times as much",
+    )
+    model_attempts: int = Field(
+        default=3, ge=1, le=10, description="the most requests for one answer, whether they fail or are answered badly"
+    )
+    model_max_output: int = Field(
+        default=2000, ge=1, le=1_000_000, description="the most tokens of one answer, whatever a job asks for"
+    )
+
+    @field_validator("model_url")
+    @classmethod
+    def _model_url_secure(cls, url: str | None) -> str | None:
+        if url is None:
+            return url
+        if not is_secure(url):
+            raise ValueError("is no https address (http is for this machine alone)")
+        parts = urlsplit(url)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("is an address alone, without a password, a query or a fragment: a key is MODEL_KEY")
+        return url
+
+    @model_validator(mode="after")
+    def _model_whole(self) -> Self:
+        named = [name for name in ModelSettings.model_fields if name in self.model_fields_set]
+        if self.model is None and named:
+            raise ValueError(f"MEMPLANE_{named[0].upper()} is set without MEMPLANE_MODEL")
+        if self.model is not None and self.model_url is None:
+            if not all(self.model.partition(":")):
+                raise ValueError("MEMPLANE_MODEL_URL is needed, or MEMPLANE_MODEL as provider:name")
+            if self.model_key is None:
+                raise ValueError("MEMPLANE_MODEL_KEY is needed with a MEMPLANE_MODEL of a provider")
+        return self
+
+
+class Settings(OidcSettings, ModelSettings):
     """Everything that the operator can set; each field is ``MEMPLANE_<NAME>`` in the environment."""
 
     model_config = SettingsConfigDict(env_prefix="MEMPLANE_", extra="ignore")
