@@ -124,7 +124,17 @@ class ModelSettings(BaseSettings):
         parts = urlsplit(url)
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("is an address alone, without a password, a query or a fragment: a key is MODEL_KEY")
+        if parts.port == 0 or not url.isprintable() or " " in url:  # asking for a port that cannot be raises too
+            raise ValueError("is no address")
         return url
+
+    @field_validator("model_key")
+    @classmethod
+    def _model_key_sendable(cls, key: SecretStr | None) -> SecretStr | None:
+        words = "" if key is None else key.get_secret_value()
+        if not (words.isascii() and words.isprintable()) or " " in words:
+            raise ValueError("holds what no key has: a space, a line break, or a letter that is not ASCII")
+        return key
 
     @model_validator(mode="after")
     def _model_whole(self) -> Self:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memplane.adapters.models.prompt_files import prompt_file
-from memplane.application.models import Prompt
+from memplane.application.models import Answer, Prompt
 from memplane.domain.errors import PromptInvalid
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,10 @@ def test_each_prompt_has_a_delimiter_of_its_own() -> None:
 def test_what_people_said_is_in_no_representation() -> None:
     asked = prompt("I like tea.")
     assert "tea" in asked.sent().data
-    assert "tea" not in repr(asked) + repr(asked.sent())
+    answer = Answer("They like tea.", 3, 2, "small", asked.version)
+    assert "tea" in answer.value
+    assert "tea" not in repr(asked) + repr(asked.sent()) + repr(answer)
+    assert asked.version in repr(answer)
 
 
 # Prompt files

@@ -49,6 +49,14 @@ def test_there_is_no_model_unless_one_is_named(environment: Callable[..., None])
         ({"model_attempts": "11"}, "MEMPLANE_MODEL_ATTEMPTS:"),
         ({"model_max_output": "0"}, "MEMPLANE_MODEL_MAX_OUTPUT:"),
         ({"model_key": ""}, "MEMPLANE_MODEL_KEY:"),
+        ({"model_key": f"{KEY}\n"}, "MEMPLANE_MODEL_KEY: holds what no key has"),
+        ({"model_key": f"Bearer {KEY}"}, "MEMPLANE_MODEL_KEY: holds what no key has"),
+        ({"model_key": f"{KEY}é"}, "MEMPLANE_MODEL_KEY: holds what no key has"),
+        ({"model_url": "https://models.example:99999/v1"}, "MEMPLANE_MODEL_URL: "),
+        ({"model_url": "https://models.example:0/v1"}, "MEMPLANE_MODEL_URL: is no address"),
+        ({"model_url": "https://models .example/v1"}, "MEMPLANE_MODEL_URL: is no address"),
+        ({"model_url": "https://models.example/\nv1"}, "MEMPLANE_MODEL_URL: is no address"),
+        ({"model_url": "https://[::1/v1"}, "MEMPLANE_MODEL_URL: "),
         ({"model_url": "http://models.example/v1"}, "MEMPLANE_MODEL_URL: is no https"),
         ({"model_url": "http://127.0.0.1.example/v1"}, "MEMPLANE_MODEL_URL: is no https"),
         ({"model_url": "ftp://127.0.0.1/v1"}, "MEMPLANE_MODEL_URL: is no https"),
@@ -96,6 +104,15 @@ def test_a_key_is_in_no_representation() -> None:
     shown = repr(settings) + str(settings) + settings.model_dump_json() + repr(model) + repr(vars(model))
     assert KEY not in shown
     assert "small" in shown
+
+
+def test_a_host_that_can_be_no_name_is_refused_at_the_start(environment: Callable[..., None]) -> None:
+    environment(**NAMED)
+    environment(model_url="https://modèles.example/v1")
+    assert model_of(settings_of()) is not None
+    environment(model_url="https://☃.example/v1")
+    with pytest.raises(SettingsError, match="MEMPLANE_MODEL_URL: is no address"):
+        model_of(settings_of())
 
 
 # Providers and the environment

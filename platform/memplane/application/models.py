@@ -65,7 +65,7 @@ class Answer(Generic[T]):
         prompt: the version of the prompt.
     """
 
-    value: T
+    value: T = field(repr=False)
     input_tokens: int
     output_tokens: int
     model: str

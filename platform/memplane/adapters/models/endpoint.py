@@ -73,7 +73,10 @@ class Endpoint:
         Raises:
             SettingsError: as for :meth:`on`; the address is not safe; variables of the environment would be heard.
         """
-        model = self.on(httpx2.AsyncClient(trust_env=False))
+        try:
+            model = self.on(httpx2.AsyncClient(trust_env=False))
+        except httpx2.InvalidURL as error:
+            raise SettingsError("MEMPLANE_MODEL_URL: is no address") from error
         if heard := sorted(self._ambient(model)):
             raise SettingsError(
                 f"MEMPLANE_MODEL: unset {', '.join(heard)}, which would change what is sent to the model"

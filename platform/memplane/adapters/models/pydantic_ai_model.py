@@ -31,6 +31,8 @@ PASSING = (
     library.ModelConnectionError,
 )
 """Failures after which the same request may succeed; a refused key or an unknown model stays one."""
+WITHOUT_TEMPERATURE = ("openai_supports_reasoning", "anthropic_disallows_sampling_settings")
+"""What the library knows of models that refuse a temperature, as those that reason do."""
 REASONS: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, "it did not answer in time"),
     (library.ModelTimeoutError, "it did not answer in time"),
@@ -117,7 +119,7 @@ class PydanticAiModel:
             timeout=self._bounds.seconds,
             max_retries=0,  # the SDK's own: what is sent again is decided and counted here
         )
-        if not model.profile.get("openai_supports_reasoning", False):  # those that reason take no temperature
+        if not any(model.profile.get(trait) for trait in WITHOUT_TEMPERATURE):
             settings["temperature"] = 0.0
         return settings
 
