@@ -4,7 +4,7 @@ PYTHON ?=
 PORT ?= 7077
 DATA ?=
 STORAGE ?=
-WORKERS ?= 2
+WORKERS ?= 3
 TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
@@ -40,15 +40,15 @@ demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 example: $(VENV)/.runtime ## a LangGraph supervisor and four agents on one memory (DATA=folder keeps it)
 	@$(BIN)/python examples/supervisor $(if $(DATA),--data "$(DATA)")
 
-test: $(VENV)/.dev ## run every test (WORKERS=2 TESTS=folder)
-	$(PYTEST) -n $(WORKERS) $(TESTS)
+test: $(VENV)/.dev ## run every test (WORKERS=3 TESTS=folder)
+	$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS)
 
 check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -n $(WORKERS) tests/architecture tests/unit
+	$(PYTEST) -n $(WORKERS) --dist worksteal tests/architecture tests/unit
 
 crash: $(VENV)/.dev ## kill the server, on each database, many times under eight writers (ROUNDS=50)
 	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py tests/acceptance/test_sqlite_crash.py

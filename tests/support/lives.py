@@ -26,7 +26,7 @@ FOUND = frozenset({"conflict", "not_found", "value_rejected"})
 """What may be answered to an operation that does not fit the memory's state."""
 _TABLES = (
     "change_log", "thread_revision", "history", "events", "relations", "memory_entities", "entities", "tombstones",
-    "job_runs", "memories",
+    "job_runs", "memories", "history_seals",
 )  # fmt: skip
 _COLUMNS = (
     "id, state, trust_state, confidence, decay_rate, pinned, importance, layer, version, purge_at, expires_at,"
