@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memplane.application import closing
 from memplane.application.gateway import Write
 from memplane.application.jobs import sessions
 from memplane.application.jobs.steps import Batch
@@ -174,6 +175,19 @@ def test_of_two_users_with_such_a_thread_one_is_named(supervisor: Caller) -> Non
     refused(supervisor.post(f"/v1/sessions/{THREAD}/close", {}), 422, "user_required")
     assert close(supervisor, user_id="ben")["summary"]["request"] == "Which hall?"
     assert close(supervisor, user_id=USER)["summary"] == SUMMARY
+
+
+def test_a_long_conversation_was_first_seen_at_its_beginning(
+    supervisor: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = supervisor.say("Which hall is free?")
+    talk(supervisor)
+    monkeypatch.setattr(closing, "MOST", 3)  # the last turns alone are read
+    closed = close(supervisor)
+    assert closed["summary"]["request"] == "We decided to sell the piano."
+    recorded = supervisor.get(f"/v1/memories/{closed['memory_id']}/timeline", before=10).json()["items"]
+    (begun,) = [item["recorded_at"] for item in recorded if item["id"] == first["turn_id"]]
+    assert closed["first_seen"] == begun
 
 
 def test_a_thread_may_have_any_name(supervisor: Caller) -> None:

@@ -38,6 +38,7 @@ KEYED = {
     "sql/upkeep.py SqlUpkeep.crowded": "names users to the work of the night; shown to nobody",
     "sql/upkeep.py SqlUpkeep.weighed": "numbers of a user's memories, for the work of the night",
     "sql/upkeep.py SqlUpkeep.tally": "counts and averages over a tenant, for its operator",
+    "sql/closings.py SqlClosings.begun": "when a thread began whose turns a scoped read has brought",
     "sql/closings.py SqlClosings.resting": "reads how many turns a thread has, for the work of the night",
     "sql/portable_store.py SqlPortableStore.holders": "whose an id of an import is; shown to nobody",
     "sql/portable_store.py SqlPortableStore.speakers": "whose a turn's id of an import is; shown to nobody",

@@ -122,6 +122,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
+    "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
     "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
     "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),

@@ -142,8 +142,8 @@ async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
     told = None
     if read.memory is not None and read.material is not None:
         told = await _summed_up(write, read.memory, read.material, agent, before)
-    first_seen = read.turns[0].recorded_at if before is None else min(before.first_seen, read.turns[0].recorded_at)
-    closing = Closing(read.user_id, thread, agent, first_seen, write.now, last, told)
+    since = await write.uow.closings.begun(read.user_id, thread) if before is None else before.first_seen
+    closing = Closing(read.user_id, thread, agent, since or read.turns[0].recorded_at, write.now, last, told)
     await write.uow.closings.keep(closing)
     rev = await write.settle(read.user_id, thread)
     return Closed("closed", closing, read.summary, rev or 0)

@@ -48,6 +48,10 @@ class Closings(Protocol):
         """Conversations that have rested since a moment and were not closed as they are, by their names."""
         ...
 
+    async def begun(self, user_id: str, thread_id: str) -> datetime | None:
+        """When the first turn of a conversation was recorded; ``None`` when none is there."""
+        ...
+
     async def find(self, user_id: str, thread_id: str) -> Closing | None:
         """The last closing of a conversation; or none."""
         ...

@@ -32,6 +32,18 @@ class SqlClosings:
         )
         return [Resting(**row) for row in (await self._session.execute(statement)).mappings()]
 
+    async def begun(self, user_id: str, thread_id: str) -> datetime | None:
+        """When the first turn of a conversation was recorded; ``None`` when none is there."""
+        t = tables.turns.c
+        statement = (
+            sa.select(t.recorded_at)
+            .where(t.tenant_id == self._tenant, t.user_id == user_id, t.thread_id == thread_id)
+            .order_by(t.seq)
+            .limit(1)
+        )
+        found: datetime | None = (await self._session.execute(statement)).scalar_one_or_none()
+        return found
+
     async def find(self, user_id: str, thread_id: str) -> Closing | None:
         """The last closing of a conversation; or none."""
         s = tables.sessions.c
