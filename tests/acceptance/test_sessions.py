@@ -3,16 +3,20 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from memplane.application import closing
+from memplane.application.closing import Closed, Read
 from memplane.application.gateway import Write
 from memplane.application.jobs import sessions
 from memplane.application.jobs.steps import Batch
+from memplane.domain.errors import Conflict, PersonalDataRefused
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
-from support.nights import Night, Stopped, after_batches
+from support.nights import NOON, Night, Stopped, after_batches
 
 TALK = (
     ("user", "Can you plan the move to Lisbon?"),
@@ -260,6 +264,37 @@ class TestNight:
         monkeypatch.setattr(sessions, "_close", later)
         assert night.counts("sessions") == {"closed": 1, "summaries": 0}
         assert tenant.count("memories") == 1
+
+    @pytest.mark.parametrize("where", ["read", "closed"])
+    def test_one_that_cannot_be_summed_up_keeps_no_other_from_it(
+        self, tenant: Tenant, supervisor: Caller, monkeypatch: pytest.MonkeyPatch, where: str
+    ) -> None:
+        for thread in ("a", "b", "c"):
+            talk(supervisor, ("user", f"Is hall {thread} free?"), thread_id=thread)
+        close(supervisor, "b")
+        kept = supervisor.get("/v1/memories", type="episodic").json()["items"][0]["id"]
+        supervisor.say("And the other one?", thread_id="b")
+        wired = tenant.server.wired.close_session
+        read, done = wired.read, sessions.closed
+
+        async def refusing(*given: Any) -> Any:  # noqa: ANN401 - as it came
+            if given[3][0] == "b":
+                raise PersonalDataRefused("title: holds email", field="title")
+            return await read(*given)
+
+        async def taken(write: Write, found: Read, thread: str, agent: str) -> Closed:
+            if thread == "b":
+                await done(write, found, thread, agent)
+                raise Conflict("another memory says exactly this already")
+            return await done(write, found, thread, agent)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(*((wired, "read", refusing) if where == "read" else (sessions, "closed", taken)))
+            assert Night(tenant).counts("sessions") == {"closed": 3, "summaries": 2}
+        (row,) = tenant.rows("SELECT * FROM sessions WHERE tenant_id = %(tenant)s AND thread_id = 'b'")
+        assert (row["seq"], UUID(str(row["summary_id"]))) == (2, UUID(kept))  # what it was summed up as before stays
+        assert supervisor.get(f"/v1/memories/{kept}").json()["content"] == "The user asked: Is hall b free?"
+        assert Night(tenant).counts("sessions", as_of=NOON + timedelta(days=1))["closed"] == 0
 
     def test_an_erased_user_s_conversations_are_gone(self, tenant: Tenant, supervisor: Caller) -> None:
         talk(supervisor)

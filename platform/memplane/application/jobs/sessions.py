@@ -1,18 +1,20 @@
 """The job `sessions`: conversations that have come to rest are closed and summed up."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memplane.application.closing import CloseSessions, Read, closed
+from memplane.application.closing import Closed, CloseSessions, Read, closed
 from memplane.application.gateway import Write
 from memplane.application.jobs.steps import Batch, Step
 from memplane.application.ports import Policies, Storage
 from memplane.application.session_records import Closing, Resting
-from memplane.domain.errors import NotFound
+from memplane.domain.errors import Conflict, Invalid, NotFound
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 
+logger = logging.getLogger("memplane.jobs")
 REST = timedelta(hours=12)
 """A conversation in which nothing happened for so long has come to rest."""
 MOST = 20
@@ -47,7 +49,7 @@ class SumUpSessions:
     ) -> Read | None:
         try:
             return await self._closing.read(principal, policy, as_of, (each.thread_id, each.user_id, agent))
-        except NotFound:  # none of its turns is left
+        except (NotFound, Invalid):  # none of its turns is left, or the policy does not let it be told
             return None
 
 
@@ -60,15 +62,31 @@ async def _close(write: Write, found: Sequence[_Found], agent: str) -> Batch:
     await write.uow.lock_users({each.user_id for each, _ in found})
     summaries = 0
     for each, read in found:
-        if read is None:
-            gone = Closing(each.user_id, each.thread_id, agent, each.updated_at, write.now, each.turns)
-            await write.uow.closings.keep(gone)
-            continue
-        done = await closed(write, read, each.thread_id, agent)
-        summaries += done.outcome == "closed" and done.closing.summary_id is not None
-        if done.closing.seq < each.turns:  # its last turns are gone: else it would be found again and again
-            await write.uow.closings.keep(replace(done.closing, seq=each.turns))
+        done = None if read is None else await _tried(write, each, read, agent)
+        if done is None or done.closing.seq < each.turns:  # else it would be found again and again
+            await _passed_over(write, each, agent)
+        summaries += done is not None and done.outcome == "closed" and done.closing.summary_id is not None
     return Batch({"closed": len(found), "summaries": summaries}, "again" if len(found) == MOST else None)
+
+
+async def _tried(write: Write, each: Resting, read: Read, agent: str) -> Closed | None:
+    """Close a conversation; ``None`` where it cannot be: one that fails keeps no other from being closed."""
+    try:
+        async with write.attempt():
+            return await closed(write, read, each.thread_id, agent)
+    except (Conflict, Invalid) as error:
+        logger.warning("a conversation is closed without a summary: %s", error.code)
+        return None
+
+
+async def _passed_over(write: Write, each: Resting, agent: str) -> None:
+    """Note that a conversation is closed as it is, with the summary that it has, if any."""
+    closings = write.uow.closings
+    before = await closings.find(each.user_id, each.thread_id)
+    if before is None:
+        begun = await closings.begun(each.user_id, each.thread_id)
+        before = Closing(each.user_id, each.thread_id, agent, begun or each.updated_at, write.now, 0)
+    await closings.keep(replace(before, closed_at=write.now, seq=each.turns))
 
 
 def _agent(policy: Policy) -> str | None:
