@@ -32,6 +32,8 @@ def test_other_tools(tool: str) -> None:
 def test_what_is_named_like_a_secret_is_hidden(name: str) -> None:
     assert without_secrets({name: "canary", "city": "Oslo"}) == {name: HIDDEN, "city": "Oslo"}
     assert without_secrets({"deep": [{name: 12345}]}) == {"deep": [{name: HIDDEN}]}
+    assert without_secrets({name: {"user": "ana", "word": ["canary"]}}) == {name: HIDDEN}
+    assert without_secrets({name: ["canary"]}) == {name: HIDDEN}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Remember the runs of tools."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,24 +66,27 @@ class Observe:
         """
         if is_own(run.tool):
             raise Invalid(f"tool: '{run.tool}' is one of the memory's own, whose runs are not remembered", field="tool")
-        policy = self._policies.current
-        category = run.category or _category(policy, principal.speak_as(agent))
-        arguments = cast("dict[str, object]", without_secrets(run.arguments))
-        outcome = str(without_secrets(run.outcome))
-        told = line(run.tool, arguments, outcome)
-        new = NewMemory(
-            run.user_id,
-            category,
-            MemoryText(told, narrative=outcome, related_files=run.files, tags=(run.tool,)),
-            MemoryType.OBSERVATION,
-            run_id=run.run_id,
-            thread_id=run.thread_id,
-            external_id=run.external_id,
-            importance=LEAST_IMPORTANT,
-            event_time=run.event_time,
-            attributes={"tool": run.tool, "arguments": arguments},
-        )
+        category = run.category or _category(self._policies.current, principal.speak_as(agent))
+        new = await asyncio.to_thread(_memory, run, category)  # what came of it may be long
         return await self._remember.create(principal, new, agent, source=Source.TOOL, once=once)
+
+
+def _memory(run: ToolRun, category: str) -> NewMemory:
+    arguments = cast("dict[str, object]", without_secrets(run.arguments))
+    outcome = str(without_secrets(run.outcome))
+    told = line(run.tool, arguments, outcome)
+    return NewMemory(
+        run.user_id,
+        category,
+        MemoryText(told, narrative=outcome, related_files=run.files, tags=(run.tool,)),
+        MemoryType.OBSERVATION,
+        run_id=run.run_id,
+        thread_id=run.thread_id,
+        external_id=run.external_id,
+        importance=LEAST_IMPORTANT,
+        event_time=run.event_time,
+        attributes={"tool": run.tool, "arguments": arguments},
+    )
 
 
 def _category(policy: Policy, agent: str) -> str:

@@ -27,13 +27,13 @@ def is_own(tool: str) -> bool:
 
 def without_secrets(value: object, name: str = "") -> object:
     """A value of JSON in which nothing is left that its name, or its form, calls a secret."""
-    if name and _SECRET.search(name) and isinstance(value, str | int | float) and not isinstance(value, bool):
-        return HIDDEN
+    if name and value and not isinstance(value, bool) and _SECRET.search(name):
+        return HIDDEN  # all of it: what is inside may have plain names
     match value:
         case str():
             return _OF_URL.sub(rf"\1{HIDDEN}@", _KEYS.sub(HIDDEN, _BEARER.sub(HIDDEN, value)))
         case list() | tuple():
-            return [without_secrets(each, name) for each in value]
+            return [without_secrets(each) for each in value]
         case Mapping():
             return {str(key): without_secrets(each, str(key)) for key, each in value.items()}
         case _:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Iterator
 
 import httpx2
 import pytest
@@ -20,24 +19,6 @@ from memplane.domain.errors import ModelAnswerInvalid, ModelUnavailable
 from memplane.settings import Settings
 from support.model_asking import FACT, FOUND, KEY, PATIENT, PROMPT, RIGHT, SAID, Asker, Fact, Facts, cost, times
 from support.model_server import ModelServer, Reply, called, completion, model_server, refused, spoken
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def asker(server: ModelServer) -> Asker:
-    return Asker(server)
-
 
 # Where requests go
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,24 +12,6 @@ from memplane.application.models import Answer
 from memplane.domain.errors import ModelAnswerInvalid, ModelFailed, ModelUnavailable
 from support.model_asking import FACT, FOUND, HASTY, KEY, PATIENT, PROMPT, RIGHT, SAID, Asker, Facts, cost, times
 from support.model_server import ModelServer, Reply, called, completion, model_server, refused, spoken
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def asker(server: ModelServer) -> Asker:
-    return Asker(server)
-
 
 # What is asked
 
