@@ -191,7 +191,7 @@ class Jobs:
 
     async def _batch(self, principal: Principal, run: JobRun, worker: str) -> JobRun:
         """One batch, and the note of it in the same transaction."""
-        step = await self._step(principal, run.name, run.as_of)
+        step = await self._step(principal, run.name, run.as_of, run.place)
         now, scrub = self._clock(), False
 
         async def work(write: Write) -> JobRun:
@@ -220,10 +220,10 @@ class Jobs:
             await self._storage.scrub(principal.tenant)
         return done
 
-    async def _step(self, principal: Principal, name: str, as_of: datetime) -> Step:
+    async def _step(self, principal: Principal, name: str, as_of: datetime, place: str | None) -> Step:
         """The next batch, with what it needs beside its transaction."""
         prepare = self._prepared.get(name)
-        return STEPS[name] if prepare is None else await prepare(principal, as_of)
+        return STEPS[name] if prepare is None else await prepare(principal, as_of, place)
 
     async def _failed(
         self, tenant: str, run: JobRun, worker: str, error: Exception, rules: WorkerRules | None
@@ -279,7 +279,7 @@ class Jobs:
             raise _Undone(await step(replace(write, ledger=NoLedger()), moment, batch.place))
 
         while True:
-            step = await self._step(principal, name, moment)
+            step = await self._step(principal, name, moment, batch.place)
             try:
                 await self._gateway.run(principal, self._policies.current, self._clock(), work)
             except _Undone as undone:

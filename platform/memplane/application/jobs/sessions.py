@@ -30,7 +30,7 @@ class SumUpSessions:
         self._policies = policies
         self._closing = closing
 
-    async def __call__(self, principal: Principal, as_of: datetime) -> Step:
+    async def __call__(self, principal: Principal, as_of: datetime, _place: str | None) -> Step:
         """The next batch: what rests is read here, and closed by the step unless somebody closed it meanwhile."""
         policy = self._policies.current
         agent = _agent(policy)

@@ -38,8 +38,11 @@ class Batch:
 
 Step = Callable[[Write, datetime, str | None], Awaitable[Batch]]
 """One batch of a job: the write under way, the moment by which the run decides, and where the batch begins."""
-Prepare = Callable[[Principal, datetime], Awaitable[Step]]
-"""What a job reads and works out before the transaction of its next batch opens: none is held while it thinks."""
+Prepare = Callable[[Principal, datetime, str | None], Awaitable[Step]]
+"""What a job reads and works out before the transaction of its next batch opens: none is held while it thinks.
+
+It is told who does the job, the moment by which the run decides, and where the batch begins.
+"""
 
 
 async def expiry(write: Write, as_of: datetime, place: str | None) -> Batch:
