@@ -15,7 +15,9 @@ from pydantic import SecretStr
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.erasure_ledger import LedgerFile
+from memplane.adapters.models.choice import model_of
 from memplane.adapters.oidc.trusted import tokens_of, verifier_of
+from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
 from memplane.application.accesses import AccessLog
 from memplane.application.admission import Admission
@@ -41,6 +43,7 @@ from memplane.application.items import Items
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.running import Jobs
 from memplane.application.jobs.sessions import SumUpSessions
+from memplane.application.jobs.thinking import Thinking
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
@@ -120,6 +123,10 @@ class Application:
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)
         self.close_session = CloseSessions(self.storage, gateway)
+        # a model is loaded when it is asked for: that takes seconds, which no command waits for that does without
+        self.thinking = Thinking(
+            settings.model, functools.partial(model_of, settings), self.storage, self.policies, now
+        )
         prepared = {"sessions": SumUpSessions(self.storage, self.policies, self.close_session)}
         self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)
         self.queue = JobQueue(self.storage, self.policies, now)
@@ -154,9 +161,10 @@ class Application:
         """Begin to do background work, once opened: put into the queue what is due, and take out what waits.
 
         Raises:
-            SettingsError: on PostgreSQL, the worker's role is not named.
+            SettingsError: on PostgreSQL, the worker's role is not named; the model cannot be asked.
             StorageUnavailable, UnsafeRole: the queue cannot be reached, or not by that role.
         """
+        await self.thinking.ready()
         worker = _worker(self._settings, self.storage, self.jobs)
         await worker.open()
         self._worker = worker
@@ -221,26 +229,6 @@ def with_ledger(settings: Settings) -> Settings:
 def policies_of(folder: Path | None, find_pii: pii.Finder = pii.find) -> PolicyFiles:
     """The operator's policy files, or the shipped ones."""
     return PolicyFiles(folder or shipped_policies(), find_pii)
-
-
-def finder_of(settings: Settings) -> pii.Finder:
-    """What finds personal data: the own patterns, or Presidio beside them.
-
-    Raises:
-        SettingsError: Presidio is asked for and not installed, or its model is not.
-    """
-    if settings.pii == "own":
-        if settings.pii_model is not None:
-            raise SettingsError("MEMPLANE_PII_MODEL is for MEMPLANE_PII=presidio; set both or neither")
-        return pii.find
-    return _presidio(settings.pii_model)
-
-
-@functools.cache
-def _presidio(model: str | None) -> pii.Finder:
-    from memplane.adapters.pii.presidio import presidio  # noqa: PLC0415 - loaded when it is chosen
-
-    return presidio(model)
 
 
 def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage | SqliteStorage":

@@ -31,6 +31,7 @@ OWNED = {
     "context_signals": "user_id",
     "tombstones": "scope",
     "sessions": "user_id",
+    "token_budgets": "user_id",
     "unit_removals": "user_id",
 }
 BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entity_aliases"}

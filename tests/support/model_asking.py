@@ -70,10 +70,10 @@ class Asker:
         self._server.script = list(script)
         return asyncio.run(self.model.ask(PROMPT, Facts, most_tokens))
 
-    def fails(self, *script: Reply) -> ModelFailed:
+    def fails(self, *script: Reply, most_tokens: int = 200) -> ModelFailed:
         """Ask, and fail."""
         with pytest.raises(ModelFailed) as failed:
-            self.ask(*script)
+            self.ask(*script, most_tokens=most_tokens)
         return failed.value
 
 

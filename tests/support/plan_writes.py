@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
@@ -16,7 +17,7 @@ from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
-from memplane.application.jobs.records import Due
+from memplane.application.jobs.records import Due, Spent
 from memplane.application.jobs.records import Wanted as Jobs
 from memplane.application.portable import NamedEntity
 from memplane.application.records import (
@@ -135,6 +136,9 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "crowded users": lambda uow: uow.upkeep.crowded(500, Layer.MID, "user-3"),
     "weighed memories": lambda uow: uow.upkeep.weighed("user-3", Layer.MID),
     "report": lambda uow: uow.upkeep.tally(NOW),
+    "reserve tokens": lambda uow: uow.budgets.reserve("user-3", NOW.date(), 7, 70),
+    "settle tokens": lambda uow: uow.budgets.settle("user-3", NOW.date(), 7, Spent(1, 2)),
+    "old counts of tokens": lambda uow: uow.budgets.sweep(NOW.date()),
     "a run of a job": lambda uow: uow.jobs.find("ttl", "7"),
     "a run by its id": lambda uow: uow.jobs.by_id(nth(3)),
     "the last run": lambda uow: uow.jobs.last("ttl"),
@@ -194,6 +198,7 @@ STORES = (
     SqlChain,
     SqlPortableStore,
     SqlClosings,
+    SqlBudgets,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -96,6 +96,11 @@ schedules:
 attempts: 5
 pause_seconds: 30
 longest_pause_seconds: 3600
+model:
+  tenant_tokens_per_day: 5000
+  user_tokens_per_day: 1000
+  input_price_per_million: 0.15
+  output_price_per_million: 0.6
 """,
 }
 

@@ -24,6 +24,10 @@ class Scripted:
         self.gate: asyncio.Event | None = None
         self.begun = asyncio.Event()
 
+    def worst(self, asked: Prompt, kind: type[object], most_tokens: int) -> int:
+        del asked, kind
+        return 3 + most_tokens
+
     async def ask(self, asked: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
         del most_tokens
         self.calls += 1
@@ -77,7 +81,7 @@ def test_a_model_that_fails_again_and_again_is_left_alone_for_a_while() -> None:
         assert await ask(breaker) == "answered"
         assert [await ask(breaker) for _ in range(2)] == ["model_unavailable"] * 2
         assert model.calls == 7  # closed: it takes three again
-        assert breaker.name == "scripted"
+        assert (breaker.name, breaker.worst(PROMPT, int, 10)) == ("scripted", 13)
 
     asyncio.run(course())
 

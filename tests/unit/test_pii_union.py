@@ -7,9 +7,10 @@ from threading import Thread
 
 import pytest
 
-from memplane import bootstrap
+from memplane.adapters.pii import choice
+from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.pii.union import IDS, KINDS, LEAST_SCORE, UnionFinder
-from memplane.bootstrap import finder_of, policies_of
+from memplane.bootstrap import policies_of
 from memplane.domain.errors import PersonalDataRefused, SettingsError
 from memplane.domain.pii import Found, Pii, find, kinds, redact
 from memplane.domain.screening import Screening, plain
@@ -178,7 +179,7 @@ def test_presidio_that_is_not_installed_is_named_with_the_command_for_it(monkeyp
         monkeypatch.setitem(sys.modules, name, None)  # as Python has what cannot be imported
     monkeypatch.setenv("MEMPLANE_PII", "presidio")
     monkeypatch.delenv("MEMPLANE_PII_MODEL", raising=False)
-    bootstrap._presidio.cache_clear()
+    choice._presidio.cache_clear()
     with pytest.raises(SettingsError) as refused:
         finder_of(Settings())
     assert refused.value.code == "settings_invalid"

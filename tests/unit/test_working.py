@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
-from memplane.domain.working import NIGHTLY, WorkerRules
+from memplane.domain.working import NIGHTLY, ModelRules, WorkerRules
 from unit.small_policy import SMALL, WORKERS, mistakes, write_small
 
 FRIDAY = datetime(2026, 11, 20, 4, 15, tzinfo=UTC)
@@ -66,6 +66,27 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
     assert mistakes(tmp_path) == [(WORKERS, 15, "longest_pause_seconds")]
+
+
+def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
+    rules = load_policy(write_small(tmp_path)).workers.model
+    assert rules == ModelRules(5000, 1000, 0.15, 0.6)
+    assert rules.cost(1_000_000, 500_000) == pytest.approx(0.45)
+    assert load_policy(shipped_policies()).workers.model == ModelRules()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "key"),
+    [
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 18, "user_tokens_per_day"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 18, "user_tokens_per_day"),
+        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 19, "input_price_per_million"),
+        ("  input_price_per_million: 0.15\n", "", 16, "input_price_per_million"),
+    ],
+)
+def test_caps_that_are_none(tmp_path: Path, old: str, new: str, line: int, key: str) -> None:
+    changed(tmp_path, old, new)
+    assert mistakes(tmp_path) == [(WORKERS, line, f"model.{key}")]
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -80,6 +80,10 @@ class Model(Protocol):
         """What the operator calls it."""
         ...
 
+    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+        """The most tokens that such a question may come to, read and written, over all requests for its answer."""
+        ...
+
     async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """One answer in a shape; no transaction may be open meanwhile, it can take minutes.
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import JobRuns, Upkeep
+from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep
 from memplane.application.key_history import KeyEntry
 from memplane.application.portable import PortableStore
 from memplane.application.records import (
@@ -363,6 +363,7 @@ class UnitOfWork(Protocol):
     consents: Consents
     upkeep: Upkeep
     jobs: JobRuns
+    budgets: Budgets
     checkpoints: CheckpointStore
     portable: PortableStore
     erasures: Erasures

@@ -31,6 +31,14 @@ class JobRecord(Message):
     """How often in a row it was begun and came no further."""
     error: str | None
     """What was wrong with the last attempt."""
+    input_tokens: int
+    """What a language model read for it."""
+    output_tokens: int
+    """What it wrote for it."""
+    cost: float
+    """Of both, by the prices of the policy."""
+    skipped: str | None
+    """Why a part of the work was left out: `no model`, `budget spent` or `model unavailable`."""
     as_of: Time
     """The moment by which it decides."""
     started_at: Time

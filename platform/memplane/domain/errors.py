@@ -265,6 +265,18 @@ class ModelAnswerInvalid(ModelFailed):
     code = "model_answer_invalid"
 
 
+class NoModel(MemplaneError):
+    """No language model is configured: set MEMPLANE_MODEL."""
+
+    code = "no_model"
+
+
+class BudgetSpent(MemplaneError):
+    """The tokens of a tenant or a user for the day do not suffice for a question; nothing was asked."""
+
+    code = "budget_spent"
+
+
 class StorageError(MemplaneError):
     """The database refused or failed."""
 

@@ -37,6 +37,27 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRules:
+    """What a language model may be asked for in a day, and what that costs.
+
+    Attributes:
+        tenant_tokens: the most tokens, read and written, for a tenant within a day (UTC); 0: it is never asked.
+        user_tokens: likewise for each user.
+        input_price: of a million tokens that it reads, in whatever currency the operator counts.
+        output_price: of a million tokens that it writes.
+    """
+
+    tenant_tokens: int = 2_000_000
+    user_tokens: int = 200_000
+    input_price: float = 0.0
+    output_price: float = 0.0
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (input_tokens * self.input_price + output_tokens * self.output_price) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerRules:
     """How background work is done.
 
@@ -45,12 +66,14 @@ class WorkerRules:
         attempts: a job that fails so often without coming any further is parked.
         pause: before the second attempt; twice as long before each that follows.
         longest_pause: the most of that.
+        model: what a language model may be asked for.
     """
 
     schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
     attempts: int = 5
     pause: timedelta = timedelta(seconds=30)
     longest_pause: timedelta = timedelta(hours=1)
+    model: ModelRules = ModelRules()
 
     def pause_after(self, attempts: int) -> timedelta:
         """How long a job waits that failed so often in a row."""

@@ -16,6 +16,18 @@ from support.model_server import ModelServer, Reply, called, completion, model_s
 # What is asked
 
 
+@pytest.mark.parametrize("attempts", [1, 2, 4])
+def test_the_worst_is_known_before_anything_is_asked(server: ModelServer, attempts: int) -> None:
+    """Every answer as long as it may be, and wrong; counted as long as what went to and fro."""
+    asker, most = Asker(server, attempts=attempts), 400
+    wrong = called({"facts": [dict(FACT, text="x" * (most * 3))]}, usage=None)
+    failed = asker.fails(*[wrong] * attempts, most_tokens=most)
+    spent, worst = sum(cost(failed)), asker.model.worst(PROMPT, Facts, most)
+    assert len(server.asked) == attempts
+    assert worst / 3 < spent <= worst
+    assert asker.model.worst(PROMPT, Facts, 10_000) == asker.model.worst(PROMPT, Facts, 500)  # the operator's bound
+
+
 def test_a_right_answer_is_a_value_with_its_cost_its_model_and_its_prompt(server: ModelServer, asker: Asker) -> None:
     answer = asker.ask(RIGHT)
     assert answer == Answer(FOUND, *times(1), "small", PROMPT.version)

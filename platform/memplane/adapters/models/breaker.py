@@ -42,6 +42,10 @@ class Breaker:
         """The model's."""
         return self._model.name
 
+    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+        """As the model's own."""
+        return self._model.worst(prompt, kind, most_tokens)
+
     async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """As the model's own.
 

@@ -1,11 +1,13 @@
 """A model asked through pydantic-ai: answers are checked against a dataclass, requests are bounded in every way."""
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import TypeAdapter
 from pydantic_ai import Agent
 from pydantic_ai import exceptions as library
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -24,6 +26,10 @@ Pause = Callable[[float], Awaitable[None]]
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 8.0
 BYTES_A_TOKEN = 4
+BYTES_A_TOKEN_AT_LEAST = 3
+"""With this a question is estimated beforehand: words of no language that was measured have fewer bytes a token."""
+AROUND = 100
+"""Tokens of what stands around a question or an answer: roles, the tool's name, words about what was wrong."""
 PASSING = (
     library.ModelRateLimitError,
     library.ModelUnavailableError,
@@ -86,6 +92,20 @@ class PydanticAiModel:
         self._pause = pause
         self._url = endpoint.base_url()
         self._tls = tls_of(self._url)
+
+    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+        """The most tokens of a question: every request made, every answer as long as it may be, and all wrong.
+
+        A request after a wrong answer has the question, the answers before it, and what was wrong with each, which may
+        quote it.
+        """
+        sent = prompt.sent()
+        shape = json.dumps(TypeAdapter(kind).json_schema())
+        size = len(f"{sent.instructions}{sent.data}{shape}".encode())
+        question = -(-size // BYTES_A_TOKEN_AT_LEAST) + AROUND
+        written, requests = min(most_tokens, self._bounds.most_output), self._bounds.attempts
+        again = requests * (requests - 1) // 2
+        return requests * (question + written) + again * (2 * written + AROUND)
 
     async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """One answer, checked; a wrong one is asked for again, with what was wrong, while there are requests left.

@@ -5,15 +5,17 @@ from datetime import UTC, datetime, timedelta
 from croniter import CroniterBadDateError, croniter
 
 from memplane.adapters.policy_files.value import Value
-from memplane.domain.working import NIGHTLY, Schedule, WorkerRules
+from memplane.domain.working import NIGHTLY, ModelRules, Schedule, WorkerRules
 
 MAX_SECONDS = 86_400
+MAX_TOKENS = 1_000_000_000_000
+MAX_PRICE = 1_000_000
 _FIELDS = 5
 
 
 def read_workers(root: Value) -> WorkerRules:
     """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds"))
+    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model"))
     schedules = {name: _schedule(value) for name, value in fields["schedules"].fields(NIGHTLY).items()}
     shortest = fields["pause_seconds"].whole(1, MAX_SECONDS, fallback=1)
     longest = fields["longest_pause_seconds"].whole(1, MAX_SECONDS, fallback=MAX_SECONDS)
@@ -24,6 +26,19 @@ def read_workers(root: Value) -> WorkerRules:
         attempts=fields["attempts"].whole(1, 100, fallback=1),
         pause=timedelta(seconds=shortest),
         longest_pause=timedelta(seconds=longest),
+        model=_model(fields["model"]),
+    )
+
+
+def _model(value: Value) -> ModelRules:
+    fields = value.fields(
+        ("tenant_tokens_per_day", "user_tokens_per_day", "input_price_per_million", "output_price_per_million")
+    )
+    return ModelRules(
+        tenant_tokens=fields["tenant_tokens_per_day"].whole(0, MAX_TOKENS),
+        user_tokens=fields["user_tokens_per_day"].whole(0, MAX_TOKENS),
+        input_price=fields["input_price_per_million"].number(0, MAX_PRICE),
+        output_price=fields["output_price_per_million"].number(0, MAX_PRICE),
     )
 
 

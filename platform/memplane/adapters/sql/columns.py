@@ -44,6 +44,11 @@ def count_column(name: str, default: int = 0) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, server_default=str(default))
 
 
+def tokens_column(name: str) -> sa.Column[int]:
+    """A number of a language model's tokens, 0 unless it is said."""
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+
+
 def texts_column(name: str) -> sa.Column[object]:
     """A list of texts."""
     return sa.Column(name, TextList(), nullable=False)

@@ -27,8 +27,8 @@ _OWN = (
     tables.entities,
 )
 """Tables whose rows are of one user, in the order in which they go."""
-_THREADS = (tables.sessions, tables.thread_revision)
-"""Tables with a row for each of a user's threads, in the order in which they go."""
+_THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets)
+"""Tables with a row for each of a user's threads or days, in the order in which they go."""
 _CHECKPOINTS = (
     tables.checkpoints,
     tables.checkpoint_blobs,

@@ -11,6 +11,7 @@ from memplane.adapters.sql.columns import (
     texts_column,
     time_column,
     to_tenant,
+    tokens_column,
 )
 from memplane.adapters.sql.types import Json, JsonOrNull
 
@@ -131,10 +132,28 @@ job_runs = sa.Table(
     count_column("attempts"),  # in a row, that came no further
     time_column("due_at"),  # not before that, of one that waits
     sa.Column("error", sa.Text),  # of the last attempt
+    tokens_column("input_tokens"),
+    tokens_column("output_tokens"),
+    sa.Column("cost", sa.Float, nullable=False, server_default="0"),
+    sa.Column("skipped", sa.String(32)),  # why a part of the work was left out
     sa.PrimaryKeyConstraint("tenant_id", "name", "period"),
     to_tenant(),
     sa.Index("uq_job_runs_tenant_id_id", "tenant_id", "id", unique=True),
     sa.Index("ix_job_runs_state", "tenant_id", "state"),
+)
+
+token_budgets = sa.Table(
+    "token_budgets",
+    metadata,
+    tenant_column(),
+    sa.Column("day", sa.String(10), nullable=False),  # UTC
+    name_column("user_id", nullable=False),  # none has the name '': the tenant as a whole
+    tokens_column("reserved"),
+    tokens_column("input_tokens"),
+    tokens_column("output_tokens"),
+    sa.PrimaryKeyConstraint("tenant_id", "day", "user_id"),
+    to_tenant(),
+    sa.Index("ix_token_budgets_user", "tenant_id", "user_id"),
 )
 
 api_keys = sa.Table(

@@ -34,6 +34,7 @@ from memplane.adapters.sql.service_tables import (
     job_runs,
     key_history,
     settings,
+    token_budgets,
     tombstones,
     user_context,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "supervisor_checkpoints",
     "tenants",
     "thread_revision",
+    "token_budgets",
     "tombstones",
     "turns",
     "user_context",

@@ -8,6 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
+from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
@@ -22,7 +23,7 @@ from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJourna
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import JobRuns, Upkeep
+from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
 from memplane.application.session_records import Closings
@@ -81,6 +82,7 @@ class SqlUnitOfWork:
         self.consents: Consents = SqlConsents(session)
         self.upkeep: Upkeep = SqlUpkeep(session, syntax)
         self.jobs: JobRuns = SqlJobRuns(session, ways.send)
+        self.budgets: Budgets = SqlBudgets(session)
         self.checkpoints: CheckpointStore = SqlCheckpoints(session)
         self.portable: PortableStore = SqlPortableStore(session)
         self.erasures: Erasures = SqlErasures(session)

@@ -1,11 +1,11 @@
 """What the work of the night needs of a write transaction, stated as intent."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.jobs.records import JobRun, Wanted
+from memplane.application.jobs.records import JobRun, Spent, Wanted
 from memplane.domain.lifecycle import Weighed
 from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.scope import Scope
@@ -65,6 +65,22 @@ class Upkeep(Protocol):
 
     async def tally(self, since: datetime) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, and what there is on average."""
+        ...
+
+
+class Budgets(Protocol):
+    """What a language model took within a day, a row for each user and one for the tenant; within a transaction."""
+
+    async def reserve(self, user_id: str, day: date, tokens: int, cap: int) -> bool:
+        """Reserve tokens, with the row locked until the transaction ends; False when the cap does not suffice."""
+        ...
+
+    async def settle(self, user_id: str, day: date, reserved: int, spent: Spent) -> None:
+        """Give back what was reserved, and count what was spent."""
+        ...
+
+    async def sweep(self, before: date) -> None:
+        """Remove what was counted of days before one."""
         ...
 
 

@@ -212,7 +212,7 @@ async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
     if run.state in LIVE or (run.state is JobState.DONE and name in ONCE_A_DAY):
         return run
     if run.state is JobState.DONE:
-        run = replace(run, as_of=now, started_at=now)
+        run = replace(run, as_of=now, started_at=now, skipped=None)
     return await _waiting(uow, replace(run, finished_at=None))
 
 

@@ -36,6 +36,23 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens that a language model took.
+
+    Attributes:
+        input_tokens: what it read.
+        output_tokens: what it wrote.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Both together."""
+        return Spent(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class JobRun:
     """What of a job was done in a period.
 
@@ -51,6 +68,10 @@ class JobRun:
         attempts: how often in a row it was begun and came no further.
         due_at: a waiting one is not begun before; ``None`` for at once.
         error: what was wrong with the last attempt.
+        input_tokens: what a language model read for the batches that were done.
+        output_tokens: what it wrote for them.
+        cost: of both, by the prices that were in force.
+        skipped: why a part of the work was left out: ``no model``, ``budget spent`` or ``model unavailable``.
     """
 
     name: str
@@ -67,6 +88,10 @@ class JobRun:
     attempts: int = 0
     due_at: datetime | None = None
     error: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    skipped: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
 from memplane.domain.policy import Trust
 from memplane.domain.principal import JOB, KeyScope, Principal, Reach
-from memplane.domain.working import LIVE, NIGHTLY, JobState, WorkerRules
+from memplane.domain.working import LIVE, NIGHTLY, JobState, ModelRules, WorkerRules
 
 logger = logging.getLogger("memplane.jobs")
 LEASE = timedelta(minutes=5)
@@ -31,6 +31,10 @@ class Done:
     Attributes:
         outcome: ``done``; ``unchanged`` when it was done in this period before; ``dry_run``.
         counts: what was done in this period, or would be.
+        input_tokens: what a language model read for it.
+        output_tokens: what it wrote for it.
+        cost: of both, by the policy's prices.
+        skipped: why a part of the work was left out.
     """
 
     name: str
@@ -38,6 +42,10 @@ class Done:
     outcome: str
     period: str
     counts: Mapping[str, float]
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    skipped: str | None = None
 
 
 class _Undone(Exception):
@@ -106,7 +114,7 @@ class Jobs:
         except Exception as error:
             await self._failed(tenant, run, self._worker, error, None)
             raise
-        return Done(name, tenant, outcome, run.period, run.counts)
+        return _come_to(run, tenant, outcome)
 
     async def perform(self, tenant: str, job: UUID, claim: Claim) -> timedelta | None:
         """Do a job that the queue gave to a worker.
@@ -147,7 +155,7 @@ class Jobs:
         if run is None:
             run = JobRun(name, period, moment, now)
         elif run.state is JobState.DONE:
-            run = replace(run, as_of=moment, started_at=now, finished_at=None, attempts=0, error=None)
+            run = replace(run, as_of=moment, started_at=now, finished_at=None, attempts=0, error=None, skipped=None)
         run = replace(
             run,
             state=JobState.RUNNING,
@@ -202,9 +210,8 @@ class Jobs:
             batch = await step(write, here.as_of, here.place)
             scrub, more = batch.scrub, batch.place is not None
             after = replace(
-                here,
+                _counted(here, batch, write.policy.workers.model),
                 place=batch.place,
-                counts=_added(here.counts, batch.counts, run.name),
                 state=JobState.RUNNING if more else JobState.DONE,
                 finished_at=None if more else now,
                 worker=worker if more else None,
@@ -272,7 +279,7 @@ class Jobs:
 
     async def _dry(self, name: str, tenant: str, moment: datetime, progress: Progress) -> Done:
         """Each batch is done and taken back; the next begins where it ended."""
-        counts: Mapping[str, float] = {}
+        run = JobRun(name, period_of(moment), moment, moment)
         batch, principal = Batch(), _principal(name, tenant)
 
         async def work(write: Write) -> None:
@@ -284,10 +291,10 @@ class Jobs:
                 await self._gateway.run(principal, self._policies.current, self._clock(), work)
             except _Undone as undone:
                 batch = undone.batch
-            counts = _added(counts, batch.counts, name)
-            progress(counts)
+            run = _counted(run, batch, self._policies.current.workers.model)
+            progress(run.counts)
             if batch.place is None or batch.place == "again":
-                return Done(name, tenant, "dry_run", period_of(moment), counts)
+                return _come_to(run, tenant, "dry_run")
 
 
 def require_job(name: str) -> None:
@@ -325,6 +332,24 @@ def _told(error: Exception) -> str:
     if isinstance(error, MemplaneError):
         return f"{error.code}: {error.detail}"[:500]
     return f"unexpected {type(error).__name__}; the worker's log has the rest"
+
+
+def _come_to(run: JobRun, tenant: str, outcome: str) -> Done:
+    tokens = run.input_tokens, run.output_tokens
+    return Done(run.name, tenant, outcome, run.period, run.counts, *tokens, run.cost, run.skipped)
+
+
+def _counted(run: JobRun, batch: Batch, rules: ModelRules) -> JobRun:
+    """A run with what a batch did, and what that took of a language model."""
+    spent = batch.spent
+    return replace(
+        run,
+        counts=_added(run.counts, batch.counts, run.name),
+        input_tokens=run.input_tokens + spent.input_tokens,
+        output_tokens=run.output_tokens + spent.output_tokens,
+        cost=run.cost + rules.cost(spent.input_tokens, spent.output_tokens),
+        skipped=batch.skipped or run.skipped,
+    )
 
 
 def _added(before: Mapping[str, float], more: Mapping[str, float], name: str) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memplane.application.erasing import further, locks
 from memplane.application.gateway import Write
-from memplane.application.jobs.records import Due, Wanted
+from memplane.application.jobs.records import Due, Spent, Wanted
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
@@ -29,11 +29,15 @@ class Batch:
         counts: how many of what.
         place: where the next one begins; ``None`` at the end.
         scrub: whether what the storage remembers of erased rows is to be forgotten once it is committed.
+        spent: what a language model took for it.
+        skipped: why a part of its work was left out; ``None`` where nothing was.
     """
 
     counts: Mapping[str, float] = field(default_factory=dict)
     place: str | None = None
     scrub: bool = False
+    spent: Spent = field(default_factory=Spent)
+    skipped: str | None = None
 
 
 Step = Callable[[Write, datetime, str | None], Awaitable[Batch]]
@@ -68,12 +72,13 @@ async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
 
 
 async def purge(write: Write, as_of: datetime, place: str | None) -> Batch:
-    """What is deleted, and can be restored no longer, is removed for good."""
+    """What is deleted, and can be restored no longer, is removed for good; and old counts of tokens with it."""
     found, following = await _found(write, Wanted(Due.PURGE, as_of), place)
     for each in found:
         after(Cause.PURGED, each.state)
         write.removed(each)
     await write.uow.upkeep.purge(found)
+    await write.uow.budgets.sweep((as_of - write.policy.lifecycle.purge_after).date())
     await write.settle("", None)  # no thread is told of what was gone before
     return Batch({"purged": len(found)}, following)
 

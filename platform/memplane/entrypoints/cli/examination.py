@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.key_file import NAME, KeyFile
+from memplane.adapters.models.choice import model_of
 from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
@@ -30,6 +31,7 @@ from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
 
 ANSWER_SECONDS = 5
+MODEL_ADVICE = "correct MEMPLANE_MODEL, _URL or _KEY; until then no server starts that does background work"
 ISSUER_ADVICE = (
     "start the issuer, or correct MEMPLANE_OIDC_ISSUER, _JWKS_URL or _ALGORITHMS; until then its tokens are refused,"
     " and API keys work"
@@ -58,6 +60,8 @@ class Examination:
             yield from self._postgres(named=named)
         yield _finding("policy", self._policy, "correct the files; `memplane policy check` lists every mistake")
         yield _finding("embedding model", self._embedding, self._embedding_advice)
+        if self._settings.model is not None:
+            yield _finding("language model", self._model, MODEL_ADVICE)
         if self._settings.oidc_issuer is not None:
             yield _finding("OIDC issuer", self._issuer, ISSUER_ADVICE)
         if not named:
@@ -157,6 +161,11 @@ class Examination:
         if self._weighted is not None and encoder.model not in self._weighted:
             raise Doubtful(f"{encoder.model}: ranking.yaml has no weights measured for it, those of `*` serve")
         return f"{encoder.model}, {len(vector)} dimensions"
+
+    def _model(self) -> str:
+        model_of(self._settings)  # asks nothing: a model that is down is asked again when it is needed
+        where = self._settings.model_url or "its provider's own address"
+        return f"{self._settings.model}, at {without_secrets(where)}"
 
     @property
     def _embedding_advice(self) -> str:

@@ -138,19 +138,27 @@ def _counted(counts: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in counts.items()) or "nothing"
 
 
+def _model(of: "Done | JobRun") -> str:
+    """What a language model took, or why it was not asked."""
+    tokens = of.input_tokens + of.output_tokens
+    told = [f"{tokens} tokens"] * bool(tokens) + [f"cost {of.cost:.4g}"] * bool(of.cost)
+    return ", ".join([*told, *([f"skipped: {of.skipped}"] if of.skipped else [])])
+
+
 def _done(found: "Sequence[Done]") -> list[RenderableType]:
     told = {"done": "done", "unchanged": "done before today", "dry_run": "would be done"}
-    rows = table("job", "tenant", "outcome", "what")
+    rows = table("job", "tenant", "outcome", "what", "model")
     for each in found:
-        add(rows, each.name, each.tenant, told[each.outcome], _counted(each.counts))
+        add(rows, each.name, each.tenant, told[each.outcome], _counted(each.counts), _model(each))
     return [rows]
 
 
 def _runs(found: "Sequence[JobRun]") -> list[RenderableType]:
     if not found:
         return [plain("Nothing was done yet.", "dim")]
-    rows = table("day", "job", "state", "finished", "what", "id")
+    rows = table("day", "job", "state", "finished", "what", "model", "id")
     for each in found:
         finished = f"{each.finished_at:%H:%M}" if each.finished_at else "no"
-        add(rows, each.period, each.name, each.state, finished, each.error or _counted(each.counts), each.id)
+        what = each.error or _counted(each.counts)
+        add(rows, each.period, each.name, each.state, finished, what, _model(each), each.id)
     return [rows]

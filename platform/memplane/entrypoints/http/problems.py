@@ -30,6 +30,8 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.RateLimited: (429, "Too many requests"),
     errors.StorageUnavailable: (503, "Unavailable"),
     errors.ModelUnavailable: (503, "Unavailable"),
+    errors.NoModel: (501, "Not supported"),
+    errors.BudgetSpent: (429, "Too many requests"),
     errors.ModelFailed: (502, "Bad gateway"),
     errors.MemplaneError: (500, "Internal error"),
 }
