@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
-from memplane.adapters.embeddings.choice import encoder_of
+from memplane.adapters.embeddings.choice import encoders_of
 from memplane.adapters.erasure_ledger import LedgerFile
 from memplane.adapters.models.choice import model_of
 from memplane.adapters.oidc.trusted import tokens_of, verifier_of
@@ -30,6 +30,7 @@ from memplane.application.closing import CloseSessions
 from memplane.application.consents import Consents
 from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
+from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
 from memplane.application.erasing import EraseUsers
@@ -41,8 +42,10 @@ from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
+from memplane.application.jobs.reembedding import Reembed
 from memplane.application.jobs.running import Jobs
 from memplane.application.jobs.sessions import SumUpSessions
+from memplane.application.jobs.steps import Prepare
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
@@ -54,6 +57,7 @@ from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
 from memplane.application.recovery import Recovery
+from memplane.application.reembedding import Reembedding
 from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
 from memplane.application.replaying import ReplayErasures
@@ -94,11 +98,12 @@ class Application:
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
         self._settings = settings
         self.policies = policies or policies_of(settings.policies, finder_of(settings))
-        self.embedder = BatchingEmbedder(encoder_of(settings.embedding_model, settings.embedding_name))
+        self._embedding = [BatchingEmbedder(each) for each in encoders_of(settings.embedding, settings.next_embedding)]
+        self.embedder, self.embedders = self._embedding[0], Embedders(*self._embedding)
         self.storage = _storage(settings, database_url, self.embedder.dimensions)
-        guard = EmbeddingGuard(self.storage, self.embedder, now)
+        guard = EmbeddingGuard(self.storage, self.embedders, now)
         ledger = NoLedger() if settings.erasure_ledger is None else LedgerFile(settings.erasure_ledger)
-        self.gateway = gateway = Gateway(self.storage, self.policies, self.embedder, guard, now, ledger)
+        self.gateway = gateway = Gateway(self.storage, self.policies, self.embedders, guard, now, ledger)
         self._accesses = AccessLog(self.storage, now)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
@@ -127,14 +132,18 @@ class Application:
         self.thinking = Thinking(
             settings.model, functools.partial(model_of, settings), self.storage, self.policies, now
         )
-        prepared = {"sessions": SumUpSessions(self.storage, self.policies, self.close_session)}
+        prepared: dict[str, Prepare] = {
+            "sessions": SumUpSessions(self.storage, self.policies, self.close_session),
+            "reembed": Reembed(self.storage, self.embedders),
+        }
+        self.reembedding = Reembedding(self.storage, self.embedders, now)
         self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)
         self.queue = JobQueue(self.storage, self.policies, now)
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
         self.ingest = IngestTurns(gateway)
-        asking = Asking(self.storage, self.policies, self.embedder, guard, self._accesses, now)
+        asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.items = Items(asking, gateway, self.remember)
         self.threads = Threads(self.storage, self.policies, now)
@@ -196,7 +205,8 @@ class Application:
         await self.key_uses.stop()
         await self._accesses.stop()
         await self.storage.close()
-        self.embedder.close()
+        for each in self._embedding:
+            each.close()
 
     async def ensure_tenant(self, tenant: str) -> None:
         """Make a tenant if it is new."""

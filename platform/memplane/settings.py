@@ -184,6 +184,12 @@ class Settings(OidcSettings, ModelSettings):
     embedding_name: str | None = Field(
         default=None, min_length=1, max_length=200, description="what the policy calls that model; none: as its folder"
     )
+    next_embedding_model: str | None = Field(
+        default=None, description="the model that `memplane reembed` changes to, as the one in force is named"
+    )
+    next_embedding_name: str | None = Field(
+        default=None, min_length=1, max_length=200, description="what the policy calls the next model"
+    )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=7077, ge=0, le=65535, description="port to listen on; 0 for any free one")
     pool_size: int = Field(
@@ -231,3 +237,13 @@ class Settings(OidcSettings, ModelSettings):
     log_format: Literal["console", "json"] = Field(
         default="console", description="lines for people, or JSON for programs"
     )
+
+    @property
+    def embedding(self) -> tuple[str | None, str | None]:
+        """The embedding model, and what the policy calls it."""
+        return self.embedding_model, self.embedding_name
+
+    @property
+    def next_embedding(self) -> tuple[str | None, str | None]:
+        """The one that is changed to, if any."""
+        return self.next_embedding_model, self.next_embedding_name

@@ -14,7 +14,7 @@ import pytest
 from memplane.adapters.postgres.scopes import Kept, ScopeMemory
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.ports import Reader
-from memplane.application.records import Query
+from memplane.application.vectors import Query
 from memplane.bootstrap import now
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.scope import Filters, read_scope

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from memplane.application.keys import NewKey
-from memplane.application.records import SearchMaterial
 from memplane.application.remember import NewMemory
 from memplane.application.transaction import UnitOfWork
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import (
     NotFound,
 )

@@ -11,6 +11,7 @@ import pytest
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.application import accesses as accesses_module
 from memplane.application.accesses import AccessLog
+from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ingest import MAX_BATCH
 from memplane.application.keys import NewKey
@@ -115,17 +116,17 @@ class TestEmbeddingGuard:
             raise AssertionError(texts)
 
     def test_another_model_is_refused(self, app: RunningApplication) -> None:
-        same = EmbeddingGuard(app.wired.storage, app.wired.embedder, now)
+        same = EmbeddingGuard(app.wired.storage, app.wired.embedders, now)
         app.run(same.check(TENANT))
-        app.run(EmbeddingGuard(app.wired.storage, app.wired.embedder, now).check(TENANT))
-        other = EmbeddingGuard(app.wired.storage, BatchingEmbedder(self.Other()), now)
+        app.run(EmbeddingGuard(app.wired.storage, app.wired.embedders, now).check(TENANT))
+        other = EmbeddingGuard(app.wired.storage, Embedders(BatchingEmbedder(self.Other())), now)
         with pytest.raises(EmbeddingMismatch, match=r"wordllama-256 \(256 dimensions\).*other-8 \(8 dimensions\)"):
             app.run(other.check(TENANT))
 
     def test_a_record_of_another_form_is_told_as_it_is(self, app: RunningApplication) -> None:
         app.run(app.wired.storage.write(Reach(TENANT), lambda uow: uow.keep_setting("embedding", "odd", now())))
         with pytest.raises(EmbeddingMismatch, match="embedded by odd"):
-            app.run(EmbeddingGuard(app.wired.storage, app.wired.embedder, now).check(TENANT))
+            app.run(EmbeddingGuard(app.wired.storage, app.wired.embedders, now).check(TENANT))
 
 
 class TestLimits:

@@ -15,7 +15,8 @@ from memplane.adapters.sql.checkpoints import SqlCheckpointReader
 from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.reader import SqlReader
 from memplane.application.checkpoint_records import Place, Thread, Wanted
-from memplane.application.records import EntityQuery, ProposalQuery, Query
+from memplane.application.records import EntityQuery, ProposalQuery
+from memplane.application.vectors import Query
 from memplane.domain.consent import ProposalState
 from memplane.domain.memory import RETRIEVABLE_TRUST, Visibility
 from memplane.domain.scope import Filters, Scope

@@ -16,21 +16,17 @@ from memplane.adapters.sql.job_runs import SqlJobRuns
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
+from memplane.adapters.sql.vectors import SqlVectors
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
 from memplane.application.jobs.records import Due, Spent
 from memplane.application.jobs.records import Wanted as Jobs
+from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.portable import NamedEntity
-from memplane.application.records import (
-    ChangedMemory,
-    ContextField,
-    Look,
-    Proposal,
-    SearchMaterial,
-    Signal,
-    Told,
-)
+from memplane.application.records import ChangedMemory, ContextField, Look, Proposal, Signal, Told
 from memplane.application.transaction import UnitOfWork
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
+from memplane.domain.embeddings import Column
 from memplane.domain.entities import mentions
 from memplane.domain.lineage import Placement
 from memplane.domain.memory import Layer, Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
@@ -54,6 +50,7 @@ PROPOSAL = Proposal(
 FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth(3), nth(3), "key:ana", "sha256:0", NOW)
 SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
+TEXT = Text(nth(3), "user-3", 1, "The release is on Friday.")
 MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
 TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
 
@@ -174,12 +171,19 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "stated fields": lambda uow: uow.erasures.stated("user-3", 100),
     "removed units": lambda uow: uow.erasures.remove(IDS, IDS),
     "erased checkpoints": lambda uow: uow.checkpoints.erased("user-3"),
+    "count of vectors": lambda uow: uow.vectors.count(),
+    "texts without a vector": lambda uow: uow.vectors.without(Kind.MEMORIES, Column.SECOND, nth(3), 250),
+    "turns without a vector": lambda uow: uow.vectors.without(Kind.TURNS, Column.SECOND, None, 250),
+    "store vectors": lambda uow: uow.vectors.keep(Kind.MEMORIES, Column.SECOND, [(TEXT, VECTOR)]),
+    "holders of a vector": lambda uow: uow.vectors.holders(Kind.MEMORIES, Column.FIRST, nth(3), 250),
+    "clear vectors": lambda uow: uow.vectors.clear(Kind.TURNS, Column.SECOND, IDS),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 OF_A_NIGHT = {
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
-    "the chain's head", "resting conversations",
+    "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
+    "holders of a vector",
 }  # fmt: skip
 """These are of a tenant as a whole."""
 STORES = (
@@ -199,6 +203,7 @@ STORES = (
     SqlPortableStore,
     SqlClosings,
     SqlBudgets,
+    SqlVectors,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

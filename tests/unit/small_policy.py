@@ -92,6 +92,7 @@ schedules:
   purge: "30 4 * * *"
   erasures: "33 4 * * *"
   seal: "35 4 * * *"
+  reembed: off
   gc: off
 attempts: 5
 pause_seconds: 30

@@ -12,7 +12,7 @@ from memplane.adapters.postgres.scopes import Kept, Look, ScopeMemory
 from memplane.adapters.sql.material import Columns, Material
 from memplane.adapters.sql.rows import TERM
 from memplane.adapters.sql.units import Units
-from memplane.application.records import Query
+from memplane.application.vectors import Query
 from memplane.domain.terms import terms
 from unit.signals import priors
 

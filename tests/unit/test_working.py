@@ -65,7 +65,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 15, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 16, "longest_pause_seconds")]
 
 
 def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
@@ -78,10 +78,10 @@ def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "key"),
     [
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 18, "user_tokens_per_day"),
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 18, "user_tokens_per_day"),
-        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 19, "input_price_per_million"),
-        ("  input_price_per_million: 0.15\n", "", 16, "input_price_per_million"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 19, "user_tokens_per_day"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 19, "user_tokens_per_day"),
+        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 20, "input_price_per_million"),
+        ("  input_price_per_million: 0.15\n", "", 17, "input_price_per_million"),
     ],
 )
 def test_caps_that_are_none(tmp_path: Path, old: str, new: str, line: int, key: str) -> None:

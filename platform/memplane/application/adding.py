@@ -10,9 +10,9 @@ from memplane.application.incoming import UNCHANGED, Attempt, Incoming, Outcomes
 from memplane.application.ingest import append, cleaned
 from memplane.application.placing import Fresh, place
 from memplane.application.proposing import held_back, stated_in
-from memplane.application.records import SearchMaterial
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.turns import NewTurn
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Forbidden, MemplaneError
 from memplane.domain.memory import Memory, MemoryText, Source, Visibility
 from memplane.domain.profile_statements import Stated

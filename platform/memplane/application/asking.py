@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
-from memplane.application.ports import Accesses, Clock, Embedder, Policies, Storage, Unit
-from memplane.application.records import Access, OperationalEvent, Query
+from memplane.application.ports import Accesses, Clock, Policies, Storage, Unit
+from memplane.application.records import Access, OperationalEvent
+from memplane.application.vectors import Query
 from memplane.domain.asking import names_in, phrases_in, spans_in
 from memplane.domain.fusion import Asked
 from memplane.domain.memory import Memory
@@ -26,7 +28,7 @@ class Asking:
 
     storage: Storage
     policies: Policies
-    embedder: Embedder
+    embedders: Embedders
     guard: EmbeddingGuard
     accesses: Accesses
     clock: Clock
@@ -40,10 +42,10 @@ class Asking:
         if text is None or not text.strip():
             return Query(asked(""), (), None), Asked(now, wordless=True)
         clean = normalise(text, "query")
-        vector = await self.embedder.embed_query(clean)
+        vectors = await self.embedders.embed_query(clean)
         found = asked(clean, MAX_QUERY_TERMS)
         names = names_in(clean) if profile.by_entity else ()
-        query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vector, names=names)
+        query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vectors, names=names)
         return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
     def note(self, principal: Principal, scope: Scope, thread_id: str | None, items: Sequence[Item]) -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import SearchMaterial
 from memplane.application.targets import require_weight
+from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
@@ -38,13 +38,13 @@ class Placed:
     _memories: dict[UUID, Memory] = field(default_factory=dict)
     _vectors: dict[UUID, NDArray[np.float32]] = field(default_factory=dict)
 
-    def note(self, memory: Memory, material: SearchMaterial | None) -> None:
+    def note(self, memory: Memory, vector: Vector | None) -> None:
         """Remember a memory as it is now; one that is no longer believed is forgotten."""
         if memory.state is not State.ACTIVE or memory.trust_state not in RETRIEVABLE_TRUST:
             self.forget([memory.id])
-        elif material is not None and material.embedding is not None:
+        elif vector is not None:
             self._memories[memory.id] = memory
-            self._vectors[memory.id] = material.embedding
+            self._vectors[memory.id] = vector
         elif memory.id in self._memories:
             self._memories[memory.id] = memory
 
@@ -83,9 +83,10 @@ async def neighbours(
         placed: what was placed in the same transaction.
         near: its nearest, when they were looked up before.
     """
-    if material.embedding is None:
+    vector = write.vector(material)
+    if vector is None:
         return []
-    found = placed.near(memory, material.embedding)
+    found = placed.near(memory, vector)
     known = {other.id for other, _ in found} | {memory.id}
     if near is None:
         near = await write.uow.memories.nearest(beside(write, memory), material, NEIGHBOURS)

@@ -11,10 +11,10 @@ from memplane.application.offload import offload
 from memplane.application.once import Once
 from memplane.application.placing import Fresh, note_mentions, place
 from memplane.application.ports import Storage
-from memplane.application.records import SearchMaterial
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.session_records import Closing
 from memplane.application.threads import thread_user
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotFound
 from memplane.domain.history import HistoryEvent

@@ -10,8 +10,9 @@ from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.proposing import draft_of
-from memplane.application.records import ContextField, Proposal, ProposalQuery, SearchMaterial
+from memplane.application.records import ContextField, Proposal, ProposalQuery
 from memplane.application.targets import require_full
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.agreement import is_agreement
 from memplane.domain.consent import ProposalState, Verdict
 from memplane.domain.errors import Invalid, LimitExceeded, MemplaneError, NotAnAgreement, NotFound

@@ -11,8 +11,8 @@ from memplane.application.gateway import clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
 from memplane.application.ranking import By, Ranking, Standing, rank
-from memplane.application.records import Query
 from memplane.application.threads import Delta, thread_delta
+from memplane.application.vectors import Query
 from memplane.domain.budgeting import Given, Wanted, shared
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.fencing import escaped, fence, new_delimiter
@@ -137,7 +137,7 @@ class TellContext:
         ).as_of(None, None)
         profile = policy.ranking(None)
         query, asked = await asking.asked_of(call.message, profile, scope.now)
-        by = By(profile, asking.embedder.model, asked)
+        by = By(profile, asking.embedders.own.name, asked)
         await asking.guard.check(principal.tenant)
         async with asking.storage.reading(principal.reach) as reader:
             whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)

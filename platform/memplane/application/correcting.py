@@ -11,10 +11,11 @@ from memplane.application.feedback import Verb, target
 from memplane.application.gateway import Gateway, Write
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
-from memplane.application.records import Edge, SearchMaterial
+from memplane.application.records import Edge
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent

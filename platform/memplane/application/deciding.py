@@ -19,8 +19,9 @@ from memplane.application.beside import (
 from memplane.application.gateway import Write
 from memplane.application.placing import SUPERSEDES, note_mentions
 from memplane.application.proposing import draft_of, grave, require_unchanged, seen_in
-from memplane.application.records import Burial, ContextField, Edge, Proposal, SearchMaterial
+from memplane.application.records import Burial, ContextField, Edge, Proposal
 from memplane.application.targets import writable_scope
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.agreement import names
 from memplane.domain.consent import MULTIPLE, Verdict, decides, state_at
 from memplane.domain.delta import ChangeEvent

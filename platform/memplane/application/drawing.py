@@ -10,9 +10,9 @@ from memplane.application.corroborating import corroborate
 from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
 from memplane.application.proposing import held_back, stated_in
-from memplane.application.records import SearchMaterial
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.turns import NewTurn
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError
 from memplane.domain.extraction import Extracted, extract
 from memplane.domain.memory import Memory, MemoryText, Source, Turn

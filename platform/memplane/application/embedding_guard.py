@@ -1,7 +1,9 @@
-"""One embedding model for each tenant: vectors of two models cannot be compared."""
+"""One embedding model in force for each tenant: vectors of two models cannot be compared."""
 
-from memplane.application.ports import Clock, Embedder, Storage
+from memplane.application.embedders import Embedders
+from memplane.application.ports import Clock, Storage
 from memplane.application.transaction import UnitOfWork
+from memplane.domain.embeddings import InForce
 from memplane.domain.errors import EmbeddingMismatch
 from memplane.domain.principal import Reach
 
@@ -9,21 +11,20 @@ SETTING = "embedding"
 
 
 class EmbeddingGuard:
-    """Refuses to read or write a tenant whose vectors another model made.
+    """Refuses to read or write a tenant whose vectors are of a model that this process does not run.
 
-    The first use of a tenant records the model in the metadata table; each process looks once for each tenant.
+    The first use of a tenant records the process's own model in the metadata table; each process looks once for each
+    tenant. Later changes are seen by each transaction itself.
     """
 
-    def __init__(self, storage: Storage, embedder: Embedder, clock: Clock) -> None:
+    def __init__(self, storage: Storage, embedders: Embedders, clock: Clock) -> None:
         self._storage = storage
-        self._expected: dict[str, object] = {"model": embedder.model, "dimensions": embedder.dimensions}
-        if embedder.fingerprint is not None:
-            self._expected["fingerprint"] = embedder.fingerprint
+        self._embedders = embedders
         self._clock = clock
         self._checked: set[str] = set()
 
     async def check(self, tenant: str) -> None:
-        """Return when the tenant's vectors are of this model.
+        """Return when the tenant's vectors are of a model that this process runs.
 
         Raises:
             EmbeddingMismatch: another model made them.
@@ -31,23 +32,18 @@ class EmbeddingGuard:
         if tenant in self._checked:
             return
         found = await self._storage.write(Reach(tenant), self._recorded)
-        if found != self._expected:
+        if found.model is None or found.model.key not in self._embedders.known:
+            runs = " and ".join(map(str, self._embedders.known.values()))
             raise EmbeddingMismatch(
-                f"this tenant's memories were embedded by {_named(found)}, this server runs {_named(self._expected)}: "
+                f"this tenant's memories were embedded by {found.model}, this server runs {runs}: "
                 f"start it with the same model"
             )
         self._checked.add(tenant)
 
-    async def _recorded(self, uow: UnitOfWork) -> object:
+    async def _recorded(self, uow: UnitOfWork) -> InForce:
         found = await uow.setting(SETTING)
         if found is None:
-            await uow.keep_setting(SETTING, self._expected, self._clock())
-            return self._expected
-        return found
-
-
-def _named(model: object) -> str:
-    if not isinstance(model, dict):
-        return str(model)
-    files = f", files {model['fingerprint']}" if "fingerprint" in model else ""
-    return f"{model.get('model')} ({model.get('dimensions')} dimensions{files})"
+            here = InForce(self._embedders.own)
+            await uow.keep_setting(SETTING, here.as_json(), self._clock())
+            return here
+        return InForce.of(found)

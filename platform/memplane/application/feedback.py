@@ -11,9 +11,10 @@ from memplane.application.gateway import Gateway, Write
 from memplane.application.once import Once
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
 from memplane.application.proposing import held_back, seen_in
-from memplane.application.records import Edge, SearchMaterial
+from memplane.application.records import Edge
 from memplane.application.restoring import RESTORABLE, active, bring_back, bury, kept
 from memplane.application.targets import LASTING, found, locked, require_full, require_weight, writable_scope
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict

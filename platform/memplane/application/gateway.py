@@ -11,15 +11,17 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.erasures import Ledger
 from memplane.application.graves import graves_of
 from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
-from memplane.application.ports import Clock, Embedder, Policies, Storage
+from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UserQueues
-from memplane.application.records import ChangedMemory, OperationalEvent, SearchMaterial, Told
+from memplane.application.records import ChangedMemory, OperationalEvent, Told
 from memplane.application.transaction import UnitOfWork
+from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Grave
 from memplane.domain.errors import LimitExceeded
@@ -71,6 +73,14 @@ class Write:
     def user(self) -> str | None:
         """Whom it is about; '' for nobody, ``None`` for several."""
         return (*self._users, "")[0] if len(self._users) < 2 else None
+
+    def vector(self, material: SearchMaterial) -> Vector | None:
+        """A text's vector by the model in force.
+
+        Raises:
+            EmbeddingMismatch: this process does not run it.
+        """
+        return material.vector(self.uow.in_force.model)
 
     def about(self, users: Iterable[str]) -> None:
         """Note whom it is about."""
@@ -229,7 +239,7 @@ class Gateway:
         self,
         storage: Storage,
         policies: Policies,
-        embedder: Embedder,
+        embedders: Embedders,
         guard: EmbeddingGuard,
         clock: Clock,
         ledger: Ledger,
@@ -237,7 +247,7 @@ class Gateway:
         self._storage = storage
         self._guard = guard
         self._policies = policies
-        self._embedder = embedder
+        self._embedders = embedders
         self._clock = clock
         self._ledger = ledger
         self._queues = UserQueues()
@@ -264,7 +274,7 @@ class Gateway:
         Computed before a transaction opens: no connection is held while a model works.
         """
         told = [(each, None) if isinstance(each, str) else (each.searchable(), each.lang) for each in texts]
-        vectors = await self._embedder.embed([each if isinstance(each, str) else each.embeddable() for each in texts])
+        vectors = await self._embedders.embed([each if isinstance(each, str) else each.embeddable() for each in texts])
         found = await offload(sum(len(words) for words, _ in told), lambda: [terms(*each) for each in told])
         return [SearchMaterial(*both) for both in zip(found, vectors, strict=True)]
 
@@ -302,7 +312,8 @@ class Gateway:
         about: list[Write] = []
 
         async def attempt(uow: UnitOfWork) -> T:
-            write = Write(principal, policy, now, uow, self._embedder.model, self._ledger)
+            model = uow.in_force.model or self._embedders.own
+            write = Write(principal, policy, now, uow, model.name, self._ledger)
             about[:] = [write]
             write.about(users)
             await write.dig(users)

@@ -10,8 +10,9 @@ from memplane.application.beside import Placed, is_erased
 from memplane.application.drawing import Drawn, Statement, draw, statements_of
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
-from memplane.application.records import ChangeEntry, OperationalEvent, SearchMaterial
+from memplane.application.records import ChangeEntry, OperationalEvent
 from memplane.application.turns import NewTurn
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import TURNS, turn_key
 from memplane.domain.errors import LimitExceeded, ValueRejected

@@ -176,7 +176,7 @@ class Items:
             InvalidText: the query cannot be read.
         """
         scope = self._scope(principal, search.below, agent)
-        profile, model = self._asking.policies.current.ranking(None), self._asking.embedder.model
+        profile, model = self._asking.policies.current.ranking(None), self._asking.embedders.own.name
         query, asked = await self._asking.asked_of(search.query, profile, scope.now)
         await self._asking.guard.check(principal.tenant)
         found: list[tuple[Item, float | None]]

@@ -18,7 +18,8 @@ from memplane.application.beside import (
 )
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import Edge, Look, SearchMaterial, Seen
+from memplane.application.records import Edge, Look, Seen
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention, mentions
 from memplane.domain.errors import Conflict
@@ -200,7 +201,7 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
         write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told)
         return Outcome("merged", same)
     await note_mentions(write, changed)
-    fresh.placed.note(changed, material)
+    fresh.placed.note(changed, write.vector(material))
     write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told)
     return Outcome("updated", changed)
 
@@ -263,7 +264,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
         case _:
             pass
     await graph.link(edges, write.now)
-    fresh.placed.note(memory, fresh.material)
+    fresh.placed.note(memory, write.vector(fresh.material))
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
     write.changed(event, change, memory, None, evidence(memory, **about))

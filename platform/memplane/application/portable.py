@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.records import ContextField, Proposal, SearchMaterial
+from memplane.application.records import ContextField, Proposal
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, Turn
 from memplane.domain.scope import Scope

@@ -11,7 +11,6 @@ from memplane.application.jobs.records import Claim
 from memplane.application.portable import PortableReader
 from memplane.application.records import (
     Access,
-    Candidates,
     ContextField,
     Draw,
     Drawn,
@@ -19,12 +18,11 @@ from memplane.application.records import (
     EntityQuery,
     Proposal,
     ProposalQuery,
-    Query,
     Rate,
     StoredKey,
-    Vector,
 )
 from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.application.vectors import Candidates, Query, Vector
 from memplane.domain.capabilities import Capabilities
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memplane.application.ports import Reader, Unit
-from memplane.application.records import Candidates, Query
+from memplane.application.vectors import Candidates, Query
+from memplane.domain.embeddings import EmbeddingModel
 from memplane.domain.fusion import RELATION, Asked, Scored, score
 from memplane.domain.policy import RankingProfile
 from memplane.domain.scope import Scope
@@ -25,7 +26,7 @@ class By:
 
     Attributes:
         profile: from the policy.
-        model: the embedding model's name.
+        model: the embedding model's name, until it is known which one measured the similarity.
         asked: what the question says beside its words.
         threshold: the least similarity of a unit, or without an embedding its least scaled text score.
     """
@@ -53,11 +54,13 @@ class Ranking:
         standings: of the best units.
         candidates: how many units there were.
         units: of those that are likely to be told, what was read on the way; ``None`` for one that has gone since.
+        model: by which similarity was measured; ``None`` where it was not.
     """
 
     standings: Sequence[Standing]
     candidates: int
     units: Mapping[UUID, Unit | None] = field(default_factory=dict)
+    model: EmbeddingModel | None = None
 
 
 def newest(ids: Sequence[UUID]) -> Ranking:
@@ -93,6 +96,9 @@ async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
         among: the only units that are ranked; ``None`` for all in scope.
     """
     candidates = await reader.candidates(scope, query)
+    query = query.by(candidates.model)
+    if candidates.model is not None:
+        by = replace(by, model=candidates.model.name)
     if len(candidates.ids) <= FEW:
         pool = _pool(candidates, query, by, limit, among)
     else:
@@ -107,7 +113,7 @@ async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
         strongest = _strongest(edges, candidates)
         pool = [_related(standing, strongest.get(standing.id, 0.0), weight) for standing in pool]
     pool.sort(key=_order)
-    return Ranking(pool, len(candidates.ids), units)
+    return Ranking(pool, len(candidates.ids), units, candidates.model)
 
 
 def _order(standing: Standing) -> tuple[float, UUID]:
@@ -149,9 +155,7 @@ def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[
     """Which units reach the threshold by their own similarity, or by the scaled text score without an embedding."""
     if threshold is None or not query.words:
         return None
-    reached: NDArray[np.bool_] = (
-        scored.parts["lexical_scaled" if query.embedding is None else "similarity"] >= threshold
-    )
+    reached: NDArray[np.bool_] = scored.parts["lexical_scaled" if query.vector is None else "similarity"] >= threshold
     return reached
 
 

@@ -10,8 +10,8 @@ from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
 from memplane.application.ranking import By, Ranking, Standing, newest, rank
-from memplane.application.records import Query
 from memplane.application.threads import Delta, thread_delta, thread_user
+from memplane.application.vectors import Query
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.fusion import printed_weights
 from memplane.domain.history import was_believed, words_before
@@ -125,7 +125,6 @@ class RecallMemories:
         if question.archive:
             scope = scope.archived()
         profile = policy.ranking(question.ranking)
-        model = asking.embedder.model
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
         query, asked = await asking.asked_of(question.text, profile, scope.now)
@@ -139,7 +138,7 @@ class RecallMemories:
                     reader,
                     scope,
                     query,
-                    By(profile, model, asked, question.threshold),
+                    By(profile, asking.embedders.own.name, asked, question.threshold),
                     limit,
                     told=question.top_k + SPARE,
                 )
@@ -152,7 +151,8 @@ class RecallMemories:
             )
             delta = await self._delta(reader, whole, question)
         asking.note(principal, scope, scope.filters.thread_id, rendered.items)
-        weights = printed_weights(profile, model, asked)
+        model, query = ranking.model or asking.embedders.own, query.by(ranking.model)
+        weights = printed_weights(profile, model.name, asked)
         work = work_on([item.unit for item in rendered.items])
         usage, prompt = await offload(work, _usage, question, rendered, ranking.candidates, query)
         return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
@@ -214,7 +214,7 @@ def _usage(question: Question, rendered: Rendered, candidates: int, query: Query
     prompt = None if question.full else fitted_prompt(rendered.items, question.budget_tokens)
     threshold_on = None
     if question.threshold is not None and query.words:
-        threshold_on = "lexical" if query.embedding is None else "semantic"
+        threshold_on = "lexical" if query.vector is None else "semantic"
     usage = Usage(
         tokens=rendered.tokens,
         budget=question.budget_tokens,

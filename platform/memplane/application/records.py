@@ -4,66 +4,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory
-from memplane.domain.ranking import Signals
 from memplane.domain.scope import Scope
-from memplane.domain.terms import Terms
-
-Vector = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchMaterial:
-    """What makes a text findable: its terms and its embedding."""
-
-    terms: Terms
-    embedding: Vector | None
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A question, ready for the search statements.
-
-    Attributes:
-        terms: its terms.
-        words: its words in lower case, for names.
-        embedding: its vector, or ``None``.
-        names: keys of the entities that it may name; none where they do not matter.
-    """
-
-    terms: Terms
-    words: tuple[str, ...]
-    embedding: Vector | None
-    names: tuple[str, ...] = ()
-
-
-class UnitIds(Protocol):
-    """The ids of every unit in scope."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, place: int) -> UUID: ...
-
-    def places(self, wanted: bytes) -> NDArray[np.intp]:
-        """Where each of some ids of 16 bytes stands, -1 for those that are not in scope."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Every unit in scope, with its raw signals; ``ids[i]`` belongs to row ``i`` of the signals."""
-
-    ids: UnitIds
-    signals: Signals
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.placing import Outcome
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.records import SearchMaterial
 from memplane.application.restoring import RESTORABLE, bring_back
 from memplane.application.targets import MISSING, require_full
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError, NotFound
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.policy import Policy

@@ -11,7 +11,7 @@ from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
 from memplane.application.portable import Holder, Mentioning, NamedEntity
 from memplane.application.proposing import held_back
-from memplane.application.records import SearchMaterial
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.entities import key_of
 from memplane.domain.errors import MemplaneError
 from memplane.domain.history import HistoryEvent

@@ -10,8 +10,9 @@ from memplane.application.admitting import Rules
 from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
 from memplane.application.portable import NamedEntity, Relation, Tombstone
-from memplane.application.records import ChangeEntry, ContextField, Proposal, SearchMaterial
+from memplane.application.records import ChangeEntry, ContextField, Proposal
 from memplane.application.reinstated_memories import RESTORED, kin, mine
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import MULTIPLE
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import key_of

@@ -10,7 +10,7 @@ from memplane.application.gateway import Gateway, Write
 from memplane.application.graves import erased_until
 from memplane.application.incoming import Attempt, Incoming, Outcomes, Taking
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
-from memplane.application.records import ContextField, Proposal, SearchMaterial
+from memplane.application.records import ContextField, Proposal
 from memplane.application.reinstated_memories import Arriving, reinstate_memories
 from memplane.application.reinstated_records import (
     reinstate_entities,
@@ -23,6 +23,7 @@ from memplane.application.reinstated_records import (
 )
 from memplane.application.remember import NewMemory
 from memplane.application.turns import NewTurn
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import MemoryText, Turn

@@ -8,8 +8,9 @@ from memplane.application.beside import RESTORED, Placed, is_rejected, neighbour
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
 from memplane.application.proposing import grave, held_back, seen_in
-from memplane.application.records import Burial, SearchMaterial
+from memplane.application.records import Burial
 from memplane.application.targets import require_weight
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
@@ -62,7 +63,7 @@ async def bring_back(
             await _require_unrivalled(write, back, material, later, several)
     done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
     if several is not None:
-        several.note(done.memory, material)
+        several.note(done.memory, write.vector(material))
     return replace(done, outcome="restored", overruled=overruled)
 
 

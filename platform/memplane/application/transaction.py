@@ -9,7 +9,7 @@ from uuid import UUID
 from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep
+from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
 from memplane.application.key_history import KeyEntry
 from memplane.application.portable import PortableStore
 from memplane.application.records import (
@@ -22,7 +22,6 @@ from memplane.application.records import (
     Look,
     OperationalEvent,
     Proposal,
-    SearchMaterial,
     Seen,
     Signal,
     StoredKey,
@@ -30,6 +29,8 @@ from memplane.application.records import (
     TurnPlace,
 )
 from memplane.application.session_records import Closings
+from memplane.application.vectors import SearchMaterial
+from memplane.domain.embeddings import InForce
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
 from memplane.domain.lineage import Key, Node, Placement
@@ -369,6 +370,8 @@ class UnitOfWork(Protocol):
     erasures: Erasures
     chain: Chain
     closings: Closings
+    vectors: VectorStore
+    in_force: InForce
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -12,9 +12,9 @@ from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Write
 from memplane.application.keys import AGENT_SCOPES, NewKey
 from memplane.application.placing import Fresh, _stored
-from memplane.application.records import SearchMaterial
 from memplane.application.remember import prepare
 from memplane.application.transaction import UnitOfWork
+from memplane.application.vectors import SearchMaterial
 from memplane.contracts.memories import NewMemoryRequest
 from memplane.domain.entities import mentions
 from memplane.domain.memory import new_id

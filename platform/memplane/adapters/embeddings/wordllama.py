@@ -13,25 +13,34 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from memplane.application.records import Vector
+from memplane.application.vectors import Vector
 from memplane.domain.errors import SettingsError
 
 DIMENSIONS = 256
 MAX_TOKENS = 512
+MODELS = {f"wordllama-{each}": each for each in (DIMENSIONS, 128, 64)}
+"""The models that come with it, by name."""
 
 
 class WordLlama:
-    """Mean of the word pieces' vectors, normalised; about 0.04 ms a text."""
+    """Mean of the word pieces' vectors, normalised; about 0.04 ms a text.
 
-    model = "wordllama-256"
-    dimensions = DIMENSIONS
+    Its vectors were trained so that their first numbers are a smaller model of the same words
+    (Matryoshka representation learning, https://arxiv.org/abs/2205.13147).
+
+    Args:
+        dimensions: how many of the first numbers are used.
+    """
+
     fingerprint: str | None = None
     query_prompt = document_prompt = ""
     instant_chars = 1_000
 
-    def __init__(self) -> None:
+    def __init__(self, dimensions: int = DIMENSIONS) -> None:
+        self.model, self.dimensions = f"wordllama-{dimensions}", dimensions
         folder = _package_folder()
-        (self._vectors,) = load_file(folder / "weights" / f"l2_supercat_{DIMENSIONS}.safetensors").values()
+        (vectors,) = load_file(folder / "weights" / f"l2_supercat_{DIMENSIONS}.safetensors").values()
+        self._vectors = vectors[:, :dimensions]
         tokenizer = folder / "tokenizers" / "l2_supercat_tokenizer_config.json"
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()

@@ -20,7 +20,8 @@ from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.stores import place_of
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.application.offload import offload
-from memplane.application.records import KnownName, Look, Query, Seen
+from memplane.application.records import KnownName, Look, Seen
+from memplane.application.vectors import Query
 
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call] # SQLAlchemy's own gap
 
@@ -47,14 +48,15 @@ class PostgresUnitOfWork(SqlUnitOfWork):
 
     async def look(self, look: Look) -> Seen:
         """What stands around a new memory."""
-        memory, query = look.memory, Query(look.material.terms, (), look.material.embedding)
+        memory, in_force = look.memory, self.in_force
+        query = Query(look.material.terms, (), look.material.vector(in_force.model))
         place = {"tenant_id": self._tenant} | place_of(memory)
         buried = {"tenant_id": self._tenant, "scope": memory.user_id, "category": memory.category}
         taken = _as_statement(prepared.taken(memory), place)
         asked = {
             "buried": _as_statement(prepared.BURIED, buried),
             "there": _as_statement(prepared.same(memory), place),
-            "near": _unless(scan_statements(sources_of(look.scope), query)[0], taken),
+            "near": _unless(scan_statements(sources_of(look.scope), query, in_force.column)[0], taken),
         }
         if look.mentions:
             asked["known"] = Statement(_KNOWN, wanted_names(self._tenant, memory.user_id, look.mentions))

@@ -12,7 +12,8 @@ from memplane.adapters.sql.material import Columns
 from memplane.adapters.sql.packing import PackedIds, counted, postings
 from memplane.adapters.sql.rows import TERM
 from memplane.adapters.sql.scope import Predicate
-from memplane.application.records import Candidates, Query
+from memplane.application.vectors import Candidates, Query
+from memplane.domain.embeddings import Column
 from memplane.domain.priors import TURN_IMPORTANCE, Priors
 from memplane.domain.ranking import Signals
 from memplane.domain.surroundings import Surroundings, in_thread_order
@@ -60,33 +61,34 @@ _SCAN = """
 SELECT {packed}
   FROM {table} u
  WHERE {scope}"""
-_SIMILARITY = "coalesce(-(u.embedding <#> %(embedding)s::halfvec), 'NaN')::real"
+_SIMILARITY = "coalesce(-(u.{vectors} <#> %(embedding)s::halfvec), 'NaN')::real"
 _NO_SIMILARITY = "'NaN'::real"
 _ACTOR = r"CASE WHEN string_to_array(lower(u.actor_id), ' ') && %(words)s THEN '\x01'::bytea ELSE '\x00'::bytea END"
 
 # The same with everything that later questions need: vectors and actors. Served by the same indexes, and for what has
 # changed by ix_memories_changed and ix_turns_changed.
 _MATERIAL = """
-SELECT {packed}, string_agg(halfvec_send(u.embedding), ''::bytea) AS vectors,
+SELECT {packed}, string_agg(halfvec_send(u.{vectors}), ''::bytea) AS vectors,
        string_agg(coalesce(u.actor_id, ''), {separator}) AS actors, {expiry} AS expiry
   FROM {table} u
  WHERE {scope}{since}"""
-_HAS_VECTOR = "CASE WHEN u.embedding IS NULL THEN 'NaN'::real ELSE 0::real END"
+_HAS_VECTOR = "CASE WHEN u.{vectors} IS NULL THEN 'NaN'::real ELSE 0::real END"
 _NO_ACTOR = r"'\x00'::bytea"
 _SEPARATOR = "\x1f"  # no name holds a control character
 
 
-def scan_of(columns: Mapping[str, str], allowed: Predicate, *, by_meaning: bool) -> str:
-    """The statement that measures a table's units in scope for one question."""
-    similarity = _SIMILARITY if by_meaning else _NO_SIMILARITY
+def scan_of(columns: Mapping[str, str], allowed: Predicate, vectors: Column, *, by_meaning: bool) -> str:
+    """The statement that measures a table's units in scope for one question, by the vectors of a column."""
+    similarity = _SIMILARITY.format(vectors=vectors) if by_meaning else _NO_SIMILARITY
     packed = _PACKED.format(similarity=similarity, actor=_ACTOR, **columns)
     return _SCAN.format(packed=packed, table=columns["table"], scope=allowed.sql)
 
 
-def material_of(columns: Mapping[str, str], allowed: Predicate, *, since: bool) -> str:
+def material_of(columns: Mapping[str, str], allowed: Predicate, vectors: Column, *, since: bool) -> str:
     """The statement for the material of a table's units in scope, or of those that changed since a transaction."""
     return _MATERIAL.format(
-        packed=_PACKED.format(similarity=_HAS_VECTOR, actor=_NO_ACTOR, **columns), table=columns["table"],
+        packed=_PACKED.format(similarity=_HAS_VECTOR.format(vectors=vectors), actor=_NO_ACTOR, **columns),
+        vectors=vectors, table=columns["table"],
         separator="chr(31)", expiry=columns["expiry"], scope=allowed.sql,
         since=" AND u.changed_in >= %(since)s AND u.changed_in < %(next)s" if since else "",
     )  # fmt: skip
@@ -133,7 +135,7 @@ def unpack(units: bytes, terms: bytes, query: Query, named: bytes = b"") -> Cand
             rows["thread"].astype(np.int64), rows["seq"].astype(np.int32), rows["length"].astype(np.int32)
         ),
         postings=postings(read["terms"], terms, query.terms, place),
-        similarity=None if query.embedding is None else rows["sim"].astype(np.float32),
+        similarity=None if query.vector is None else rows["sim"].astype(np.float32),
         actor=rows["actor"].astype(bool),
         priors=_priors(rows),
         entity=counted(ids, named) if query.names else None,

@@ -26,10 +26,13 @@ from memplane.adapters.sql.material import Material
 from memplane.adapters.sql.scope import Predicate
 from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.adapters.sql.units import Units, measured, part_of
-from memplane.application.records import Candidates, Query
+from memplane.application.vectors import Candidates, Query
+from memplane.domain.embeddings import Column, EmbeddingModel, InForce
 from memplane.domain.scope import Filters, Scope
 
 Key = tuple[object, ...]
+Held = tuple[Column, EmbeddingModel | None]
+AT_REST = InForce()
 MOST_UNITS = 300_000
 """Units of a scope beyond which it is not remembered: a value of PostgreSQL has its limits."""
 _TOUCHED = 4_096
@@ -105,6 +108,11 @@ class Look:
         return self.horizon, self.next, -self.running
 
 
+def held(in_force: InForce) -> Held:
+    """What the vectors that a question is compared with are of, and their column."""
+    return in_force.column, in_force.model
+
+
 def key_of(scope: Scope, asked: Sequence[Predicate]) -> Key | None:
     """What makes two scopes the same, whenever they are asked for; ``None`` for one that is not remembered."""
     plain = scope.filters == Filters(user_id=scope.filters.user_id)
@@ -126,6 +134,7 @@ class Kept:
 
     Attributes:
         unsure: whether a change of it was given up half-way: then it is read anew.
+        vectors: what those that are held are of, and from which column.
     """
 
     material: Material
@@ -134,6 +143,7 @@ class Kept:
     numbers: dict[bytes, int] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     unsure: bool = False
+    vectors: Held = (Column.FIRST, None)
     _alive: set[int] = field(default_factory=set)
     _units: Units | None = None
     _changes: int = 0
@@ -188,7 +198,7 @@ class ScopeMemory:
     """The scopes that are asked for again and again, within a budget of memory.
 
     Args:
-        dimensions: of embeddings.
+        dimensions: of the embeddings of tenants that were never used.
         budget: bytes that all scopes may take together, about.
     """
 
@@ -214,9 +224,13 @@ class ScopeMemory:
             self._touched.popitem(last=False)
         return known and self._budget > 0
 
-    def made(self, look: Look, found: Sequence[Loaded]) -> Kept:
+    def size_of(self, in_force: InForce) -> int:
+        """How long the vectors in force are."""
+        return self.dimensions if in_force.model is None else in_force.model.dimensions
+
+    def made(self, look: Look, found: Sequence[Loaded], in_force: InForce = AT_REST) -> Kept:
         """A scope from its units; takes a while for many."""
-        kept = Kept(Material(self.dimensions), look)
+        kept = Kept(Material(self.size_of(in_force)), look, vectors=held(in_force))
         kept.put(found)
         return kept
 

@@ -6,6 +6,7 @@ predicate besides. Named parameters are psycopg's.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from pgvector import HalfVector
@@ -15,6 +16,7 @@ from psycopg.sql import SQL
 
 from memplane.adapters.postgres.arrays import arrayed
 from memplane.adapters.postgres.exchange import Maker, as_dicts, as_tuples
+from memplane.adapters.postgres.in_force import Known, asking, told
 from memplane.adapters.postgres.packed import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
 from memplane.adapters.postgres.scopes import (
     MOST_UNITS,
@@ -23,6 +25,7 @@ from memplane.adapters.postgres.scopes import (
     Look,
     ScopeMemory,
     changed,
+    held,
     horizon,
     key_of,
 )
@@ -32,10 +35,19 @@ from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.application.offload import offload
-from memplane.application.records import Candidates, Query
+from memplane.application.vectors import Candidates, Query, Vectors
+from memplane.domain.embeddings import Column, InForce
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
+
+
+class _Changed(Exception):
+    """The transaction sees other vectors in force than those that it was asked by."""
+
+    def __init__(self, seen: InForce) -> None:
+        super().__init__("the embedding model was changed")
+        self.seen = seen
 
 
 Asked = tuple[Mapping[str, str], Predicate]
@@ -48,22 +60,25 @@ def sources_of(scope: Scope) -> list[Asked]:
     return [(columns, allowed) for columns, allowed in both if allowed is not None]
 
 
-def scan_statements(sources: Sequence[Asked], query: Query) -> list[Statement]:
-    """The scan of memories, and of turns where they are in scope."""
+def scan_statements(sources: Sequence[Asked], query: Query, vectors: Column) -> list[Statement]:
+    """The scan of memories, and of turns where they are in scope, by the vectors of a column."""
     shared: dict[str, object] = {"words": list(query.words)}
-    if query.embedding is not None:
-        shared["embedding"] = HalfVector(query.embedding)
+    vector = query.vector
+    if vector is not None:
+        shared["embedding"] = HalfVector(vector)
     return [
-        Statement(scan_of(columns, allowed, by_meaning=query.embedding is not None), allowed.values | shared)
+        Statement(scan_of(columns, allowed, vectors, by_meaning=vector is not None), allowed.values | shared)
         for columns, allowed in sources
     ]
 
 
-def material_statements(sources: Sequence[Asked], within: tuple[int, int] | None = None) -> list[Statement]:
+def material_statements(
+    sources: Sequence[Asked], vectors: Column, within: tuple[int, int] | None = None
+) -> list[Statement]:
     """The material of all units in scope, or of those that changed in a range of transactions."""
     later = {} if within is None else {"since": within[0], "next": within[1]}
     return [
-        Statement(material_of(columns, allowed, since=within is not None), allowed.values | later)
+        Statement(material_of(columns, allowed, vectors, since=within is not None), allowed.values | later)
         for columns, allowed in sources
     ]
 
@@ -81,10 +96,20 @@ class PostgresReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, ask: Ask, tenant: str, scopes: ScopeMemory | None = None) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        tenant: str,
+        scopes: ScopeMemory | None = None,
+        known: Known | None = None,
+        *,
+        seen: InForce | None = None,
+    ) -> None:
         super().__init__(tenant)
         self._ask = ask
         self._scopes = scopes
+        self._known = {} if known is None else known
+        self._seen = seen
 
     async def rows(self, statement: Statement) -> list[Row]:
         """The rows of a statement."""
@@ -96,47 +121,86 @@ class PostgresReader(SqlReader):
         return await self._ask(asked, as_dicts)
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
-        """All memories and turns in scope, with their signals for the query."""
+        """All memories and turns in scope, with their signals for the query, by the model that is in force."""
+        in_force = self._seen or self._known.get(self._tenant)
+        if in_force is None or not _answers(query, in_force):
+            in_force = await self._looked()
+        try:
+            found = await self._candidates(scope, query.by(in_force.model), in_force)
+        except _Changed as error:
+            in_force = error.seen
+            found = await self._candidates(scope, query.by(in_force.model), in_force)
+        return replace(found, model=in_force.model)
+
+    async def _looked(self) -> InForce:
+        """What the vectors are of, as this transaction sees it."""
+        if self._seen is None:
+            (rows,) = await self._ask([asking(self._tenant)], as_tuples)
+            self._seen = self._known[self._tenant] = told(rows)
+        return self._seen
+
+    def _asking(self) -> list[Statement]:
+        """What asks for it beside other statements, unless it is known."""
+        return [] if self._seen else [asking(self._tenant)]
+
+    def _require(self, in_force: InForce, found: list[list[Any]]) -> None:
+        """Take the answer off the end of what was found, unless it is known; stop where it is another."""
+        if self._seen is None:
+            self._seen = self._known[self._tenant] = told(found.pop())
+            if self._seen != in_force:
+                raise _Changed(self._seen)
+
+    async def _candidates(self, scope: Scope, query: Query, in_force: InForce) -> Candidates:
         sources = sources_of(scope)
         key = key_of(scope, [allowed for _, allowed in sources])
         if self._scopes is None or key is None:
-            return await self._scanned(sources, scope, query)
+            return await self._scanned(sources, scope, query, in_force)
         kept = self._scopes.find(key)
         if kept is None:
             if not self._scopes.worth(key):
-                return await self._scanned(sources, scope, query)
-            return await self._remembered(self._scopes, key, scope, query)
-        (seen,) = await self.rows(horizon(scope, query.names))
+                return await self._scanned(sources, scope, query, in_force)
+            return await self._remembered(self._scopes, key, scope, query, in_force)
+        found = await self.rows_of_all([horizon(scope, query.names), *self._asking()])
+        self._require(in_force, found)
+        seen = found[0][0]
         look = Look.of(seen)
         async with kept.lock:
             if kept.look.age <= look.age:
-                if not kept.right(look, scope.now):
+                if not kept.right(look, scope.now) or kept.vectors != held(in_force):
                     self._scopes.forget(key)
-                    return await self._remembered(self._scopes, key, scope, query)
+                    return await self._remembered(self._scopes, key, scope, query, in_force)
                 if not kept.current(look):
                     await self._brought_up(kept, look, scope, sources)
                     self._scopes.settle()
                 return await offload(kept.material.count, kept.measured, query, _named(seen))
-        return await self._scanned(sources, scope, query)  # others have looked later than this transaction does
+        # others have looked later than this transaction does
+        return await self._scanned(sources, scope, query, in_force)
 
-    async def _scanned(self, sources: Sequence[Asked], scope: Scope, query: Query) -> Candidates:
+    async def _scanned(self, sources: Sequence[Asked], scope: Scope, query: Query, in_force: InForce) -> Candidates:
         """Without anything remembered: one pass over the scope, in which the database measures the similarity."""
         named = [mentioning(scope, SYNTAX, query.names)] if query.names else []
-        found = await self._ask([*scan_statements(sources, query), *named], as_tuples)
+        asked = [*scan_statements(sources, query, in_force.column), *named, *self._asking()]
+        found = await self._ask(asked, as_tuples)
+        self._require(in_force, found)
         scans = found[: len(sources)]
         units = b"".join(rows[0][0] or b"" for rows in scans)
         terms = b"".join(rows[0][1] or b"" for rows in scans)
         mentions = b"".join(rows[0][0] or b"" for rows in found[len(sources) :])
         return await offload(len(units) // UNIT_BYTES, unpack, units, terms, query, mentions)
 
-    async def _remembered(self, scopes: ScopeMemory, key: Key, scope: Scope, query: Query) -> Candidates:
+    async def _remembered(
+        self, scopes: ScopeMemory, key: Key, scope: Scope, query: Query, in_force: InForce
+    ) -> Candidates:
         """The whole scope's material, kept for the next question."""
-        asked = [horizon(scope, query.names), *material_statements(sources_of(scope))]
-        (seen,), *parts = await self.rows_of_all(asked)
+        statements = material_statements(sources_of(scope), in_force.column)
+        found = await self.rows_of_all([horizon(scope, query.names), *statements, *self._asking()])
+        self._require(in_force, found)
+        (seen,), *parts = found
         size = sum(len(part[0]["units"] or b"") for part in parts) // UNIT_BYTES
+        dimensions = scopes.size_of(in_force)
 
         def made() -> tuple[Kept, Candidates]:
-            kept = scopes.made(Look.of(seen), [loaded(part[0], scopes.dimensions) for part in parts])
+            kept = scopes.made(Look.of(seen), [loaded(part[0], dimensions) for part in parts], in_force)
             return kept, kept.measured(query, _named(seen))
 
         kept, candidates = await offload(size, made)
@@ -148,7 +212,8 @@ class PostgresReader(SqlReader):
         """What changed since the scope was looked at, in its place; by who holds the lock."""
         since = kept.look.horizon
         gone = [changed(columns["table"], scope, since, look.next) for columns, _ in sources]
-        found = await self.rows_of_all([*gone, *material_statements(sources, (since, look.next))])
+        more = material_statements(sources, kept.vectors[0], (since, look.next))
+        found = await self.rows_of_all([*gone, *more])
         left, material = found[: len(sources)], found[len(sources) :]
         size = sum(len(rows[0]["units"] or b"") for rows in material) // UNIT_BYTES
 
@@ -163,6 +228,12 @@ class PostgresReader(SqlReader):
             kept.unsure = True  # a thread that nobody waits for any more may still be at it
             raise
         kept.look = look
+
+
+def _answers(query: Query, in_force: InForce) -> bool:
+    """Whether a question has a vector for it."""
+    embedded, model = query.embedding, in_force.model
+    return model is None or not isinstance(embedded, Vectors) or model.key in embedded.by_model
 
 
 def by_cursors(connection: AsyncConnection[Any]) -> Ask:

@@ -15,17 +15,20 @@ from uuid import UUID
 
 import sqlalchemy as sa
 from pgvector import HalfVector
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.pq import PipelineStatus
 from psycopg.rows import dict_row
 from psycopg.sql import SQL
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
+from memplane.adapters.postgres.in_force import Known, asking, told
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
+from memplane.domain.embeddings import Column, InForce
 from memplane.domain.errors import StorageError
 from memplane.domain.memory import new_id
 
@@ -65,7 +68,7 @@ SELECT %(tenant)s, (%(ids)s::uuid[])[row_number() OVER (ORDER BY told.thread_id,
 
 
 class BegunAnew(Exception):
-    """Another transaction came first with a row of the same name: this one is taken back and starts again."""
+    """Another transaction came first, with a row of the same name or another model: this one starts again."""
 
 
 class PostgresSession(Session):
@@ -73,9 +76,11 @@ class PostgresSession(Session):
 
     syntax = SYNTAX
 
-    def __init__(self, connection: SqlConnection, tenant: str, beginning: Statement) -> None:
-        super().__init__(tenant, insert)
+    def __init__(self, connection: SqlConnection, tenant: str, beginning: Statement, known: Known) -> None:
+        super().__init__(tenant, insert, known.get(tenant, InForce()))
         self._connection = connection
+        self._known = known
+        self._asked: AsyncCursor[Row] | None = None
         self._beginning: Statement | None = beginning
         self._waiting: dict[str, list[Row]] = {}
         self._in_bulk = False
@@ -134,11 +139,17 @@ class PostgresSession(Session):
             await cursor.execute(SQL(adding), await asyncio.to_thread(_as_values, table, rows))
             return frozenset(row["id"] for row in await cursor.fetchall())
 
+    async def learn(self) -> None:
+        """Begin at once where it is not known what the vectors are of."""
+        if self.tenant not in self._known:
+            await self.flush()
+            self._known[self.tenant] = self.in_force
+
     async def flush(self) -> None:
         """Send what waits, in one statement, and begin the transaction if need be.
 
         Raises:
-            BegunAnew: another transaction came first with a row of the same name.
+            BegunAnew: another transaction came first with a row of the same name, or changed the embedding model.
         """
         if self._waiting:
             await self._send({})
@@ -195,21 +206,44 @@ class PostgresSession(Session):
             for cursor in cursors:
                 found.append(list(await cursor.fetchall()))
                 await cursor.close()
+        await self._require_in_force()
         return found
 
     async def reader(self) -> PostgresReader:
         """The reads of a tenant, within this transaction: what it added is seen."""
         await self.flush()
-        return PostgresReader(by_cursors(await self.driver()), self.tenant)
+        return PostgresReader(by_cursors(await self.driver()), self.tenant, seen=self.in_force)
 
     async def driver(self) -> AsyncConnection[Any]:
         """The driver's own connection."""
         return await driver_of(self._connection)
 
     async def _begin(self, driver: AsyncConnection[Any]) -> None:
-        if self._beginning is not None:
-            beginning, self._beginning = self._beginning, None
+        """Begin, and ask by which model vectors are: what has the lock of the tenant's vectors sees it as it stays."""
+        if self._beginning is None:
+            return
+        beginning, self._beginning = self._beginning, None
+        asked = asking(self.tenant)
+        self._asked = driver.cursor(row_factory=dict_row)
+        if driver.pgconn.pipeline_status != PipelineStatus.OFF:  # it is answered with the rest
             await driver.execute(SQL(beginning.sql), beginning.values)
+            await self._asked.execute(SQL(asked.sql), asked.values)
+            return
+        async with driver.pipeline():
+            await driver.execute(SQL(beginning.sql), beginning.values)
+            await self._asked.execute(SQL(asked.sql), asked.values)
+        await self._require_in_force()
+
+    async def _require_in_force(self) -> None:
+        """Go on only by the model that is in force."""
+        if self._asked is None:
+            return
+        found = told(await self._asked.fetchall())
+        await self._asked.close()
+        self._asked = None
+        if found != self.in_force:
+            self._known[self.tenant] = found
+            raise BegunAnew("the embedding model")
 
 
 async def driver_of(connection: SqlConnection) -> AsyncConnection[Any]:
@@ -227,13 +261,14 @@ async def driver_of(connection: SqlConnection) -> AsyncConnection[Any]:
 def _as_values(table: str, rows: list[Row]) -> Row:
     if table not in _VECTORS:
         return {table: json.dumps(rows, default=_plain, ensure_ascii=False)}
-    plain = [{name: value for name, value in row.items() if name != "embedding"} for row in rows]
-    vectors = [(row["id"], HalfVector(row["embedding"])) for row in rows if row["embedding"] is not None]
-    return {
-        table: json.dumps(plain, default=_plain, ensure_ascii=False),
-        f"{table}_ids": [one for one, _ in vectors],
-        f"{table}_vectors": [vector for _, vector in vectors],
-    }
+    columns = [column for column in Column if column in rows[0]]
+    plain = [{name: value for name, value in row.items() if name not in columns} for row in rows]
+    values: Row = {table: json.dumps(plain, default=_plain, ensure_ascii=False)}
+    for column in columns:
+        vectors = [(row["id"], HalfVector(row[column])) for row in rows if row[column] is not None]
+        values[f"{table}_{column}_ids"] = [one for one, _ in vectors]
+        values[f"{table}_{column}s"] = [vector for _, vector in vectors]
+    return values
 
 
 def _plain(value: object) -> object:
@@ -263,10 +298,11 @@ def _flushing(shape: tuple[tuple[str, tuple[str, ...]], ...], *, telling: bool) 
 def _adding(name: str, columns: tuple[str, ...], conflict: str | None = None, returning: str = "1") -> str:
     table = table_of(RELATIONS if name == NEW_RELATIONS else name)
     rows = f"jsonb_populate_recordset(NULL::{table.name}, %({name})s::jsonb) AS r"
-    wanted = ", ".join("v.embedding" if column == "embedding" else f"r.{column}" for column in columns)
-    if name in _VECTORS:
-        rows += f" LEFT JOIN unnest(%({name}_ids)s::uuid[], %({name}_vectors)b::halfvec[]) AS v (id, embedding)"
-        rows += " ON v.id = r.id"
+    vectors = [column for column in Column if name in _VECTORS and column in columns]
+    wanted = ", ".join(f"v_{column}.{column}" if column in vectors else f"r.{column}" for column in columns)
+    for column in vectors:
+        added = f"unnest(%({name}_{column}_ids)s::uuid[], %({name}_{column}s)b::halfvec[]) AS v_{column} (id, {column})"
+        rows += f" LEFT JOIN {added} ON v_{column}.id = r.id"
     conflict = _CONFLICT.get(name, "") if conflict is None else conflict
     added = f"SELECT {wanted} FROM {rows} {conflict} RETURNING {returning}"  # noqa: S608 - our own names
     return f"INSERT INTO {table.name} ({', '.join(columns)}) {added}"

@@ -22,6 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.checkpoint_exchange import CheckpointExchange
 from memplane.adapters.postgres.exchange import Exchange, ReadConnection, as_dicts
+from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
@@ -34,9 +35,11 @@ from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.unit_of_work import Ways, lock_names
+from memplane.adapters.sql.vectors import vectors_of
 from memplane.application.ports import Reader
-from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
+from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
 from memplane.domain.memory import Memory
@@ -70,6 +73,7 @@ class PostgresStorage:
         scopes: ScopeMemory | None = None,
     ) -> None:
         self._scopes = scopes
+        self._known: Known = {}
         options = _SESSION.format(ms=statement_timeout_ms, idle=idle_transaction_ms)
         self._readers: AsyncConnectionPool[ReadConnection] = AsyncConnectionPool(
             url,
@@ -176,7 +180,7 @@ class PostgresStorage:
             whole = False
             try:
                 try:
-                    yield PostgresReader(exchange.rows, reach.tenant, self._scopes)
+                    yield PostgresReader(exchange.rows, reach.tenant, self._scopes, self._known)
                 finally:
                     if not exchange.broken:
                         await exchange.end()
@@ -187,11 +191,19 @@ class PostgresStorage:
 
     async def write(self, reach: Reach, work: Callable[[UnitOfWork], Awaitable[T]], users: Collection[str] = ()) -> T:
         """Run ``work`` in one transaction and commit; again when the database asks for a retry."""
-        beginning = Statement(_BEGIN, {**_named(reach), "names": lock_names(reach.tenant, users)})
+        beginning = Statement(
+            _BEGIN,
+            {
+                **_named(reach),
+                "names": lock_names(reach.tenant, users),
+                "vectors": vectors_of(reach.tenant),
+            },
+        )
 
         async def once() -> T:
             async with self._engine.begin() as connection:
-                session = PostgresSession(connection, reach.tenant, beginning)
+                session = PostgresSession(connection, reach.tenant, beginning, self._known)
+                await session.learn()
                 done = await work(PostgresUnitOfWork(session, TEXT_SYNTAX, WAYS))
                 await session.flush()
                 return done
@@ -298,7 +310,9 @@ _NAMED = (
 )
 _SHOWN = "SELECT set_config(%(setting)s, %(value)s, true)"
 _LOCKED = "SELECT count(pg_advisory_xact_lock(hashtextextended(name, 0))) FROM unnest(%(names)s::text[]) AS name"
-_BEGIN = f"SELECT {_NAMED}, ({_LOCKED})"
+# whoever changes the embedding model waits for those who write by the old one, and these for him: before any user
+_VECTORS = "pg_advisory_xact_lock_shared(hashtextextended(%(vectors)s, 0))"
+_BEGIN = f"SELECT {_NAMED}, {_VECTORS}, ({_LOCKED})"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 
 
@@ -323,7 +337,7 @@ async def _lock(session: Session, names: Sequence[str]) -> None:
     await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-WAYS = Ways(_candidates, _lock, _memories, send=send)
+WAYS = Ways(_candidates, _lock, _memories, send=send, alone=alone)
 
 
 def _pause(attempt: int) -> float:

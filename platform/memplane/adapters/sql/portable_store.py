@@ -11,7 +11,8 @@ from memplane.adapters.sql.rows import material_values, memory_values, turn_valu
 from memplane.adapters.sql.session import MANY, MENTIONS, RELATIONS, Row, Session
 from memplane.adapters.sql.stores import thread_key
 from memplane.application.portable import Holder, NamedEntity, Relation, Tombstone
-from memplane.application.records import Proposal, SearchMaterial
+from memplane.application.records import Proposal
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, State, Turn, new_id
@@ -62,13 +63,14 @@ class SqlPortableStore:
 
     async def add_memories(self, new: Sequence[tuple[Memory, SearchMaterial]]) -> frozenset[UUID]:
         """Insert memories; the ids of those that were."""
-        rows = [self._row(memory_values(memory) | material_values(material)) for memory, material in new]
+        in_force = self._session.in_force
+        rows = [self._row(memory_values(memory) | material_values(material, in_force)) for memory, material in new]
         return await self._session.add_new("memories", rows)
 
     async def add_turns(self, new: Sequence[tuple[Turn, SearchMaterial]]) -> frozenset[UUID]:
         """Insert turns; the ids of those that were."""
         rows = [
-            self._row(turn_values(turn) | material_values(material))
+            self._row(turn_values(turn) | material_values(material, self._session.in_force))
             | {"thread_key": thread_key(turn.user_id, turn.thread_id)}
             for turn, material in new
         ]

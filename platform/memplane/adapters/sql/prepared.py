@@ -104,7 +104,7 @@ NAMED = sa.select(_E.id, _E.name_key.label("key"), _E.kind, sa.literal(value=Fal
 KNOWN_ENTITIES = sa.union_all(ALIASED, NAMED)
 _REPLACED = [*dict.fromkeys((*MEMORY_COLUMNS, "token_count"))]
 _COUNTED = ("access_count", "last_accessed")
-_MATERIAL = ("terms", "term_length", "embedding")
+_MATERIAL = ("terms", "term_length", "embedding", "embedding_2")
 
 
 @lru_cache

@@ -14,15 +14,8 @@ from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.ports import Unit
-from memplane.application.records import (
-    Candidates,
-    ContextField,
-    Entity,
-    EntityQuery,
-    Proposal,
-    ProposalQuery,
-    Query,
-)
+from memplane.application.records import ContextField, Entity, EntityQuery, Proposal, ProposalQuery
+from memplane.application.vectors import Candidates, Query
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
 from memplane.domain.history import HistoryEntry

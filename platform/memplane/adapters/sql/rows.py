@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.application.key_history import KeyEntry, KeyEvent
-from memplane.application.records import ContextField, Proposal, SearchMaterial, StoredKey
+from memplane.application.records import ContextField, Proposal, StoredKey
+from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
+from memplane.domain.embeddings import InForce
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import (
     Layer,
@@ -57,24 +59,28 @@ _PLAIN = (
     *("event_time", "valid_from", "valid_until", "recorded_at", "superseded_at", "updated_at", "last_accessed"),
     *("last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
 )
-_TEXT = ("title", "content", "narrative", "facts", "steps", "tags", "related_files", "lang")
+TEXT_COLUMNS = ("title", "content", "narrative", "facts", "steps", "tags", "related_files", "lang")
 _LISTS = ("facts", "steps", "tags", "related_files")
 _NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer")
 
-MEMORY_COLUMNS = (*_PLAIN, *_TEXT, *_NAMED, "source_ids", "pii")
+MEMORY_COLUMNS = (*_PLAIN, *TEXT_COLUMNS, *_NAMED, "source_ids", "pii")
 TURN_COLUMNS = (
     *("id", "user_id", "thread_id", "seq", "rev", "role", "text", "recorded_at", "actor_id", "agent_id", "run_id"),
     *("event_time", "external_id"),
 )
 
 
+def text_of(row: Row) -> MemoryText:
+    """What a row of ``memories`` says."""
+    text: dict[str, Any] = {name: row[name] for name in TEXT_COLUMNS}
+    return MemoryText(**text | {name: tuple(text[name]) for name in _LISTS})
+
+
 def memory_of(row: Row) -> Memory:
     """A row of ``memories`` as a memory."""
-    text: dict[str, Any] = {name: row[name] for name in _TEXT}
-    text |= {name: tuple(text[name]) for name in _LISTS}
     return Memory(
         **{name: row[name] for name in _PLAIN},
-        text=MemoryText(**text),
+        text=text_of(row),
         role=Role(row["role"]) if row["role"] else None,
         type=MemoryType(row["type"]),
         visibility=Visibility(row["visibility"]),
@@ -90,7 +96,7 @@ def memory_of(row: Row) -> Memory:
 def memory_values(memory: Memory) -> dict[str, object]:
     """A memory as column values, without its search material."""
     values: dict[str, object] = {name: getattr(memory, name) for name in (*_PLAIN, *_NAMED)}
-    values |= {name: getattr(memory.text, name) for name in _TEXT}
+    values |= {name: getattr(memory.text, name) for name in TEXT_COLUMNS}
     return values | {
         "source_ids": tuple(str(value) for value in memory.source_ids),
         "pii": memory.pii,
@@ -99,13 +105,14 @@ def memory_values(memory: Memory) -> dict[str, object]:
     }
 
 
-def material_values(material: SearchMaterial) -> dict[str, object]:
-    """Search material as column values."""
-    return {
-        "terms": pack_terms(material.terms),
-        "term_length": material.terms.length,
-        "embedding": material.embedding,
-    }
+def material_values(material: SearchMaterial, in_force: InForce) -> dict[str, object]:
+    """Search material as column values: its terms, and a vector in each column that is in force or being filled.
+
+    Raises:
+        EmbeddingMismatch: this process does not run one of the models.
+    """
+    vectors = {str(column): material.vector(model) for column, model in in_force.stored.items()}
+    return {"terms": pack_terms(material.terms), "term_length": material.terms.length} | vectors
 
 
 def turn_of(row: Row) -> Turn:

@@ -14,6 +14,7 @@ from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
+from memplane.domain.embeddings import InForce
 from memplane.domain.memory import new_id
 
 Row = dict[str, Any]
@@ -31,14 +32,16 @@ class Session(ABC):
 
     Attributes:
         tenant: whose transaction it is.
+        in_force: what the tenant's vectors are of.
         insert: the database's own ``insert``.
         syntax: how the database's driver takes statements in its own words.
     """
 
     syntax: Syntax
 
-    def __init__(self, tenant: str, insert: Insert) -> None:
+    def __init__(self, tenant: str, insert: Insert, in_force: InForce) -> None:
         self.tenant = tenant
+        self.in_force = in_force
         self.insert = insert
 
     @abstractmethod

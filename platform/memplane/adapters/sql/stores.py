@@ -26,16 +26,9 @@ from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import MEMORIES, Session
 from memplane.application.key_history import KeyEntry
 from memplane.application.offload import offload
-from memplane.application.records import (
-    Candidates,
-    ChangeEntry,
-    OperationalEvent,
-    Query,
-    SearchMaterial,
-    StoredKey,
-    Told,
-    TurnPlace,
-)
+from memplane.application.records import ChangeEntry, OperationalEvent, StoredKey, Told, TurnPlace
+from memplane.application.vectors import Candidates, Query, SearchMaterial
+from memplane.domain.embeddings import Column
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, State, Turn, new_id
 from memplane.domain.ranking import closest
@@ -84,8 +77,11 @@ class SqlMemories:
 
     async def add(self, memory: Memory, material: SearchMaterial) -> bool:
         """Insert; False when an active memory of the same value, or the same external id, is there already."""
-        values = memory_values(memory) | material_values(material) | {"tenant_id": self._tenant}
+        values = memory_values(memory) | self._material(material) | {"tenant_id": self._tenant}
         return await self._session.add(MEMORIES, [values])
+
+    def _material(self, material: SearchMaterial) -> dict[str, object]:
+        return material_values(material, self._session.in_force)
 
     async def find_duplicate(self, memory: Memory) -> Memory | None:
         """The active memory of the same external id, or of the same value, locked; or none."""
@@ -111,7 +107,7 @@ class SqlMemories:
 
     async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
         """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine."""
-        query = Query(terms=material.terms, words=(), embedding=material.embedding)
+        query = Query(material.terms, (), material.embedding)
         found = await self._candidates(self._session, replace(scope, turns=False), query)
         return await self.nearest_of(scope, found, limit)
 
@@ -145,7 +141,9 @@ class SqlMemories:
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
         """Store every field of a locked memory; False when another active memory holds the same value already."""
-        values = memory_values(memory) | (material_values(material) if material else {})
+        values = memory_values(memory)
+        if material is not None:  # of what is not stored any more nothing is left
+            values |= dict.fromkeys(Column) | self._material(material)
         for counted in ("access_count", "last_accessed"):  # counted beside, without a version
             del values[counted]
         values = {"of_tenant": self._tenant} | {f"new_{name}": value for name, value in values.items()}
@@ -186,7 +184,7 @@ class SqlThreads:
         if turns:
             values = [
                 turn_values(turn)
-                | material_values(material)
+                | material_values(material, self._session.in_force)
                 | {"tenant_id": self._tenant, "thread_key": thread_key(turn.user_id, turn.thread_id)}
                 for turn, material in turns
             ]

@@ -149,6 +149,7 @@ memories = sa.Table(
     sa.Column("term_length", sa.Integer, nullable=False),
     sa.Column("terms", sa.LargeBinary, nullable=False),
     sa.Column("embedding", Embedding()),
+    sa.Column("embedding_2", Embedding()),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.CheckConstraint("importance BETWEEN 1 AND 5", name="importance"),
@@ -222,6 +223,7 @@ turns = sa.Table(
     sa.Column("term_length", sa.Integer, nullable=False),
     sa.Column("terms", sa.LargeBinary, nullable=False),
     sa.Column("embedding", Embedding()),
+    sa.Column("embedding_2", Embedding()),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.UniqueConstraint("tenant_id", "user_id", "thread_id", "seq"),
     sa.ForeignKeyConstraint(

@@ -21,9 +21,10 @@ from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
+from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep
+from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
 from memplane.application.session_records import Closings
@@ -38,6 +39,7 @@ from memplane.application.transaction import (
     ThreadStore,
     Tombstones,
 )
+from memplane.domain.embeddings import InForce
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Ways:
         read: reads memories by their ids, where there is a faster way than that of every database.
         row_locks: whether a row can be locked; else a transaction that writes is the only one.
         send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
+        alone: waits until no other transaction writes vectors of the tenant, and lets none begin; where several can.
     """
 
     candidates: FindCandidates
@@ -57,6 +60,7 @@ class Ways:
     read: ReadMemories | None = None
     row_locks: bool = True
     send: Send | None = None
+    alone: Alone | None = None
 
 
 def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
@@ -88,6 +92,8 @@ class SqlUnitOfWork:
         self.erasures: Erasures = SqlErasures(session)
         self.chain: Chain = SqlChain(session)
         self.closings: Closings = SqlClosings(session)
+        self.vectors: VectorStore = SqlVectors(session, ways.alone)
+        self.in_force: InForce = session.in_force
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

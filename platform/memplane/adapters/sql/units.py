@@ -7,7 +7,7 @@ import numpy as np
 
 from memplane.adapters.sql.material import Material, Numbers
 from memplane.adapters.sql.packing import PackedIds, counted
-from memplane.application.records import Query
+from memplane.application.vectors import Query
 from memplane.domain.priors import Priors, joined
 from memplane.domain.ranking import Posting, Signals
 from memplane.domain.surroundings import Surroundings, in_thread_order
@@ -84,8 +84,9 @@ class Units:
 def measured(units: Units, query: Query, named: bytes) -> Signals:
     """The signals of units for a query, with who mentions what it names."""
     similarity = None
-    if query.embedding is not None:
-        similarity = np.concatenate([part.material.similarity(part.places, query.embedding) for part in units.parts])
+    vector = query.vector
+    if vector is not None:
+        similarity = np.concatenate([part.material.similarity(part.places, vector) for part in units.parts])
     return Signals(
         surroundings=units.surroundings,
         postings=units.postings(query.terms),

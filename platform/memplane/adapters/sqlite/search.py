@@ -18,7 +18,8 @@ from memplane.adapters.sql.units import Part, Units, measured, part_of
 from memplane.adapters.sqlite.cache import ScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
-from memplane.application.records import Candidates, Query
+from memplane.application.vectors import Candidates, Query
+from memplane.domain.embeddings import Column, InForce
 from memplane.domain.priors import TURN_IMPORTANCE
 from memplane.domain.scope import Scope
 
@@ -27,10 +28,12 @@ _FETCHED = 5_000
 
 # The rows in scope, by number alone. Served by ix_memories_scope and ix_turns_scope without touching the rows.
 _SCOPE = "SELECT group_concat(u.rowid), {versions}, {expiry} FROM {table} u WHERE {scope}"
+# served by pk_metadata
+_IN_FORCE = "SELECT value FROM metadata WHERE tenant_id = :tenant AND name = 'embedding'"
 _EPOCH = "SELECT removals, changes FROM search_epoch"
 # Served by the rowid.
 _MATERIAL = """
-SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.terms, u.embedding, {priors}
+SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.terms, u.{vectors}, {priors}
   FROM {table} u WHERE u.rowid IN (SELECT value FROM json_each(:rowids))"""
 
 
@@ -73,11 +76,40 @@ class SearchCaches:
     turns: Material
     scopes: ScopeCache[Units]
     lock: threading.Lock
+    in_force: InForce
 
     @classmethod
-    def empty(cls, dimensions: int) -> "SearchCaches":
-        """Caches that hold nothing yet."""
-        return cls(Material(dimensions), Material(dimensions), ScopeCache(), threading.Lock())
+    def empty(cls, dimensions: int, in_force: InForce) -> "SearchCaches":
+        """Caches that hold nothing yet, for vectors of a length."""
+        return cls(Material(dimensions), Material(dimensions), ScopeCache(), threading.Lock(), in_force)
+
+    def anew(self) -> "SearchCaches":
+        """The same, empty."""
+        return self.empty(self.memories.dimensions, self.in_force)
+
+
+class Remembered:
+    """The caches of what is in force; those of an embedding model that was in force before are given up.
+
+    Args:
+        dimensions: of the embeddings of a file that was never used.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        self._dimensions = dimensions
+        self._caches = SearchCaches.empty(dimensions, InForce())
+
+    def of(self, in_force: InForce) -> SearchCaches:
+        """The caches for what a snapshot sees in force."""
+        held = self._caches
+        if (held.in_force.column, held.in_force.model) != (in_force.column, in_force.model):
+            dimensions = self._dimensions if in_force.model is None else in_force.model.dimensions
+            held = self._caches = SearchCaches.empty(dimensions, in_force)
+        return held
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._caches = self._caches.anew()
 
 
 def fetched(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
@@ -91,7 +123,7 @@ class SqliteReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, snapshot: Snapshot, caches: SearchCaches, tenant: str) -> None:
+    def __init__(self, snapshot: Snapshot, caches: Remembered, tenant: str) -> None:
         super().__init__(tenant)
         self._snapshot = snapshot
         self._caches = caches
@@ -109,11 +141,24 @@ class SqliteReader(SqlReader):
         return await self._snapshot.run(lambda connection: _candidates(connection, self._caches, scope, query))
 
 
-def _candidates(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope, query: Query) -> Candidates:
+def _candidates(connection: sqlite3.Connection, remembered: Remembered, scope: Scope, query: Query) -> Candidates:
     """Find the units in scope and measure them; one thread at a time, for they would load the same."""
+    in_force = in_force_of(connection, scope.tenant)
+    caches, query = remembered.of(in_force), query.by(in_force.model)
     with caches.lock:
         units = _units(connection, caches, scope)
-        return Candidates(units.ids, measured(units, query, _named(connection, scope, query)))
+        signals = measured(units, query, _named(connection, scope, query))
+    return Candidates(units.ids, signals, in_force.model)
+
+
+def in_force_of(connection: sqlite3.Connection, tenant: str) -> InForce:
+    """What the tenant's vectors are of, as a transaction sees it.
+
+    Raises:
+        EmbeddingMismatch: it was recorded in another form.
+    """
+    row = connection.execute(_IN_FORCE, {"tenant": tenant}).fetchone()
+    return InForce.of(None if row is None else json.loads(row[0]))
 
 
 def _named(connection: sqlite3.Connection, scope: Scope, query: Query) -> bytes:
@@ -130,7 +175,7 @@ def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -
     """
     epoch, changes = connection.execute(_EPOCH).fetchone()
     if epoch < max(caches.memories.epoch, caches.turns.epoch):
-        caches = SearchCaches.empty(caches.memories.dimensions)  # an old snapshot: read for itself alone
+        caches = caches.anew()  # an old snapshot: read for itself alone
     sources = (
         (_MEMORIES, memories_in(scope, SYNTAX, "u"), caches.memories),
         (_TURNS, turns_in(scope, SYNTAX, "u"), caches.turns),
@@ -141,7 +186,8 @@ def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -
     kept = caches.scopes.find(key, changes, _time(scope)) if lasting else None
     if kept is not None:
         return kept
-    found = [_in_scope(connection, source, allowed, cache, epoch) for source, allowed, cache in wanted]
+    vectors = caches.in_force.column
+    found = [_in_scope(connection, source, allowed, (vectors, cache), epoch) for source, allowed, cache in wanted]
     units = Units.of([part for part, _ in found])
     if lasting:
         expiries = [expiry for _, expiry in found if expiry is not None]
@@ -163,20 +209,24 @@ def _time(scope: Scope) -> str:
 
 
 def _in_scope(
-    connection: sqlite3.Connection, source: _Source, allowed: Predicate, cache: Material, epoch: int
+    connection: sqlite3.Connection, source: _Source, allowed: Predicate, held: tuple[Column, Material], epoch: int
 ) -> tuple[Part, str | None]:
     """The rows of one table that are in scope, with their material in the cache; and when the first of them expires."""
     sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
     rows, versions, expiry = connection.execute(sql, SYNTAX.bound(allowed.values)).fetchone()
-    rowids = _numbers(rows)
+    cache, rowids = held[1], _numbers(rows)
     current = _numbers(versions) if versions else np.zeros_like(rowids)
-    _load(connection, source, cache, epoch, cache.missing(epoch, rowids, current))
+    _load(connection, source, held, epoch, cache.missing(epoch, rowids, current))
     return part_of(cache, cache.places(rowids)), expiry
 
 
-def _load(connection: sqlite3.Connection, source: _Source, cache: Material, epoch: int, missing: Sequence[int]) -> None:
+def _load(
+    connection: sqlite3.Connection, source: _Source, held: tuple[Column, Material], epoch: int, missing: Sequence[int]
+) -> None:
     """Read what the cache does not hold yet."""
+    vectors, cache = held
     columns = {name: getattr(source, name) for name in ("table", "version", "thread", "seq", "priors")}
+    columns["vectors"] = vectors
     for start in range(0, len(missing), _FETCHED):
         part = {"rowids": json.dumps(missing[start : start + _FETCHED])}
         rows = connection.execute(_MATERIAL.format(**columns), part).fetchall()

@@ -16,6 +16,7 @@ from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.engine import Writer
 from memplane.adapters.sqlite.search import SYNTAX, fetched
+from memplane.domain.embeddings import InForce
 from memplane.domain.errors import StorageError
 
 
@@ -24,8 +25,8 @@ class SqliteSession(Session):
 
     syntax = SYNTAX
 
-    def __init__(self, connection: sa.Connection, writer: Writer, tenant: str) -> None:
-        super().__init__(tenant, insert)
+    def __init__(self, connection: sa.Connection, writer: Writer, tenant: str, in_force: InForce) -> None:
+        super().__init__(tenant, insert, in_force)
         self._connection = connection
         self._writer = writer
         self._waiting: list[tuple[str, list[Row]]] = []

@@ -19,12 +19,14 @@ from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.rates import LocalBuckets
-from memplane.adapters.sqlite.search import SYNTAX, SearchCaches, SqliteReader, fetched
+from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, in_force_of
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.ports import Reader
-from memplane.application.records import Candidates, Draw, Drawn, Query, Rate, StoredKey
+from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import SQLITE, Capability
+from memplane.domain.embeddings import InForce
 from memplane.domain.errors import StorageError, StorageUnavailable
 from memplane.domain.memory import Memory
 from memplane.domain.principal import Reach
@@ -52,7 +54,7 @@ class SqliteStorage:
         self._turn = asyncio.Lock()
         self._wait = wait
         self._buckets = LocalBuckets()
-        self._caches = SearchCaches.empty(dimensions)
+        self._caches = Remembered(dimensions)
 
     async def open(self) -> None:
         """Open the file.
@@ -95,7 +97,8 @@ class SqliteStorage:
         _refuse_other(reach.tenant)
         try:
             async with self._alone(), self._writer.begin() as connection:
-                session = SqliteSession(connection, self._writer, reach.tenant)
+                in_force = await self._writer.run(_in_force, connection, reach.tenant)
+                session = SqliteSession(connection, self._writer, reach.tenant, in_force)
                 done = await work(
                     SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone, _memories, row_locks=False))
                 )
@@ -146,7 +149,7 @@ class SqliteStorage:
     async def scrub(self, tenant: str) -> None:
         """Forget what is remembered, and empty the write-ahead log, which holds what rows were before."""
         _refuse_other(tenant)
-        self._caches = SearchCaches.empty(self._caches.memories.dimensions)
+        self._caches.clear()
         async with self._alone():
             emptied = await self._writer.checkpoint()
         if not emptied:
@@ -173,6 +176,13 @@ class SqliteStorage:
         """What SQLite's own integrity check and foreign keys find wrong; empty when all is well."""
         async with self._reading() as snapshot:
             return await snapshot.run(_faults)
+
+
+def _in_force(connection: sa.Connection, tenant: str) -> InForce:
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        raise StorageError("the connection is not sqlite3's")
+    return in_force_of(driver, tenant)
 
 
 def _faults(connection: sqlite3.Connection) -> list[str]:

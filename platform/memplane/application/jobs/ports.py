@@ -6,6 +6,9 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.jobs.records import JobRun, Spent, Wanted
+from memplane.application.jobs.vector_records import Kind, Text
+from memplane.application.vectors import Vector
+from memplane.domain.embeddings import Column
 from memplane.domain.lifecycle import Weighed
 from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.scope import Scope
@@ -125,4 +128,39 @@ class JobRuns(Protocol):
 
     async def all(self, limit: int, *, before: UUID | None = None, state: JobState | None = None) -> list[JobRun]:
         """Runs, the newest first: of those that are older than one, in a state."""
+        ...
+
+
+class VectorStore(Protocol):
+    """The vectors of a tenant's memories and turns, many at once, within a transaction."""
+
+    async def alone(self) -> None:
+        """Wait until no other transaction writes vectors of the tenant, and let none begin until this one ends.
+
+        Raises:
+            StorageUnavailable: one takes too long.
+        """
+        ...
+
+    async def count(self) -> int:
+        """How many memories and turns there are, in whatever state."""
+        ...
+
+    async def without(self, kind: Kind, column: Column, after: UUID | None, limit: int) -> list[Text]:
+        """Texts without a vector in a column, in the order of their ids, after one."""
+        ...
+
+    async def keep(self, kind: Kind, column: Column, vectors: Sequence[tuple[Text, Vector | None]]) -> int:
+        """Store vectors in an empty column of texts that are as they were read; how many texts are not any more.
+
+        Their users are locked.
+        """
+        ...
+
+    async def holders(self, kind: Kind, column: Column, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+        """Ids, in their order, and users of what has a vector in a column, after one."""
+        ...
+
+    async def clear(self, kind: Kind, column: Column, ids: Sequence[UUID]) -> None:
+        """Remove the vectors of a column; the users are locked."""
         ...

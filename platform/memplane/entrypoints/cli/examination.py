@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import sqlalchemy as sa
 
-from memplane.adapters.embeddings.choice import encoder_of
+from memplane.adapters.embeddings.choice import encoders_of
 from memplane.adapters.key_file import NAME, KeyFile
 from memplane.adapters.models.choice import model_of
 from memplane.adapters.policy_files import load_policy, shipped_policies
@@ -154,13 +154,15 @@ class Examination:
         return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
 
     def _embedding(self) -> str:
-        encoder = encoder_of(self._settings.embedding_model, self._settings.embedding_name)
-        (vector,) = encoder.encode(["a sentence to try the model with"])
-        if vector is None:
-            raise SettingsError("the embedding model knows no word")
-        if self._weighted is not None and encoder.model not in self._weighted:
-            raise Doubtful(f"{encoder.model}: ranking.yaml has no weights measured for it, those of `*` serve")
-        return f"{encoder.model}, {len(vector)} dimensions"
+        told = []
+        for encoder in encoders_of(self._settings.embedding, self._settings.next_embedding):
+            (vector,) = encoder.encode(["a sentence to try the model with"])
+            if vector is None:
+                raise SettingsError(f"the embedding model {encoder.model} knows no word")
+            if self._weighted is not None and encoder.model not in self._weighted:
+                raise Doubtful(f"{encoder.model}: ranking.yaml has no weights measured for it, those of `*` serve")
+            told.append(f"{encoder.model}, {len(vector)} dimensions")
+        return ", next ".join(told)
 
     def _model(self) -> str:
         model_of(self._settings)  # asks nothing: a model that is down is asked again when it is needed
@@ -169,6 +171,8 @@ class Examination:
 
     @property
     def _embedding_advice(self) -> str:
+        if self._settings.next_embedding_model is not None:
+            return "correct MEMPLANE_NEXT_EMBEDDING_MODEL; measure weights with benchmarks/calibrate.py --model"
         if self._settings.embedding_model is None:
             return "install memplane again, with its package `wordllama`"
         return "correct MEMPLANE_EMBEDDING_MODEL or _NAME; measure weights with benchmarks/calibrate.py --model"

@@ -1,7 +1,8 @@
 """`memplane jobs` and `memplane gc`: background work by hand, directly on the database."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -128,6 +129,13 @@ def gc(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage =
 def _progress() -> Progress:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[counts]}")
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str], Callable[[Mapping[str, float]], None]]]:
+    """What shows, by the name of a job, how far it has come."""
+    with _progress() as progress:
+        yield lambda name: partial(_told, progress, progress.add_task(name, total=None, counts=""))
 
 
 def _told(progress: Progress, task: TaskID, counts: Mapping[str, float]) -> None:

@@ -25,6 +25,7 @@ from memplane.entrypoints.cli import (
     memory,
     policy,
     recovery,
+    reembed,
     serve,
     setup,
     transfer,
@@ -73,6 +74,7 @@ app.add_typer(keys.app, rich_help_panel=_SERVER)
 app.add_typer(checkpoints.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
 app.add_typer(jobs.app, rich_help_panel=_SERVER)
+app.add_typer(reembed.app, rich_help_panel=_SERVER)
 app.add_typer(audit.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
