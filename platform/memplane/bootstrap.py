@@ -16,6 +16,7 @@ from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoders_of
 from memplane.adapters.erasure_ledger import LedgerFile
 from memplane.adapters.models.choice import model_of
+from memplane.adapters.models.prompt_files import prompt_file
 from memplane.adapters.oidc.trusted import tokens_of, verifier_of
 from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy_files import PolicyFiles, shipped_policies
@@ -41,6 +42,7 @@ from memplane.application.gateway import Gateway
 from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
+from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.reembedding import Reembed
 from memplane.application.jobs.running import Jobs
@@ -134,6 +136,7 @@ class Application:
         )
         prepared: dict[str, Prepare] = {
             "sessions": SumUpSessions(self.storage, self.policies, self.close_session),
+            "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
             "reembed": Reembed(self.storage, self.embedders),
         }
         self.reembedding = Reembedding(self.storage, self.embedders, now)

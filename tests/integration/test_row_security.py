@@ -31,6 +31,7 @@ OWNED = {
     "context_signals": "user_id",
     "tombstones": "scope",
     "sessions": "user_id",
+    "pair_checks": "user_id",
     "token_budgets": "user_id",
     "unit_removals": "user_id",
 }

@@ -55,6 +55,11 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
     "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
     "token_budgets": (USERS * 90, {"user_id": f"'user-' || n % {USERS}", "day": f"'day-' || n / {USERS}"}),
+    "pair_checks": (
+        USERS * 500,
+        {"user_id": f"'user-' || n % {USERS}", "fingerprint": "'pair-' || n"}
+        | {"checked_at": "'2026-06-01'::timestamptz + n * interval '1 minute'"},
+    ),
     "job_runs": (365, {"name": "'ttl'", "period": "n::text"}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
     "key_history": (20_000, {"id": NTH, "key_id": "{tenant} || n % 2000", "event": "'rotated'"}),

@@ -13,6 +13,7 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import SqlJobRuns
+from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
@@ -21,6 +22,7 @@ from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supe
 from memplane.application.jobs.records import Due, Spent
 from memplane.application.jobs.records import Wanted as Jobs
 from memplane.application.jobs.vector_records import Kind, Text
+from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
 from memplane.application.records import ChangedMemory, ContextField, Look, Proposal, Signal, Told
 from memplane.application.transaction import UnitOfWork
@@ -122,6 +124,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
     "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
+    "users with something to compare": lambda uow: uow.pairs.next_user("user-3", NOW),
+    "what may be compared": lambda uow: uow.pairs.glanced("user-3", NOW - timedelta(days=90), NOW, 500),
+    "what is compared": lambda uow: uow.pairs.pooled("user-3", IDS),
+    "what took another's place": lambda uow: uow.pairs.settled(IDS, "supersedes"),
+    "what holds a field": lambda uow: uow.pairs.held("user-3"),
+    "pairs that were compared": lambda uow: uow.pairs.checked("user-3", NOW),
+    "pairs to note": lambda uow: uow.pairs.note("user-3", [PairCheck("pair-3", "same", NOW)]),
+    "old pairs": lambda uow: uow.pairs.sweep(NOW, 500),
     "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
     "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),
     "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
@@ -184,6 +194,7 @@ OF_A_NIGHT = {
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
     "holders of a vector",
+    "users with something to compare",
 }  # fmt: skip
 """These are of a tenant as a whole."""
 STORES = (
@@ -202,6 +213,7 @@ STORES = (
     SqlChain,
     SqlPortableStore,
     SqlClosings,
+    SqlPairs,
     SqlBudgets,
     SqlVectors,
 )

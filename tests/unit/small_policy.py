@@ -83,6 +83,7 @@ purge_days: 30
     "workers.yaml": """\
 schedules:
   sessions: "0 3 * * *"
+  consolidation: "30 3 * * *"
   expiry: "0 4 * * *"
   proposals: "5 4 * * *"
   decay: "10 4 * * *"

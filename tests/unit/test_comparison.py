@@ -68,6 +68,9 @@ RELATED = [
     ("The user has a friend called Tom.", "The user has a friend called Jim."),
     ("The user attended a talk by Ann.", "The user attended a talk by Anne."),
     ("The user likes cats.", "The user no longer has a cat."),
+    ("The user wants a piano.", "The user no longer wants a boat."),
+    ("The user wants to visit Rome.", "The user no longer wants a boat."),
+    ("The user plans to buy a piano.", "The user no longer plans to buy a boat."),
     ("The user plays golf on Mondays.", "The user plays golf on Thursdays."),
 ]
 CASES = [

@@ -187,7 +187,12 @@ async def overrule(
         Conflict: another memory says the same already.
     """
     around = await neighbours(write, memory, material, Placed())
-    same = [n.memory for n in around if n.verdict is Verdict.SAME and same_store(n.memory, memory)]
+    giving_way = {each.id for each in others}
+    same = [
+        n.memory
+        for n in around
+        if n.verdict is Verdict.SAME and same_store(n.memory, memory) and n.memory.id not in giving_way
+    ]
     if same and not forgiving:
         raise Conflict("another memory of this user and category says this already", memory_id=str(same[0].id))
     rivals = {each.id: each for each in (*others, *(n.memory for n in around if n.verdict in OVERRULES))}

@@ -11,6 +11,7 @@ from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Plac
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
 from memplane.application.key_history import KeyEntry
+from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import (
     Answered,
@@ -372,6 +373,7 @@ class UnitOfWork(Protocol):
     closings: Closings
     vectors: VectorStore
     in_force: InForce
+    pairs: Pairs
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -267,8 +267,22 @@ def is_retracted(lying: Alignment) -> bool:
         return False
     if any(term.kind == "#" and (_shape(term.low) != "date" or old.verb == "start") for term in lying.found):
         return False
+    if _is_of_another(lying):
+        return False
     heads = _heads(old)
     return any(match.old.place in heads and match.old.cost >= 0.5 for match in lying.matches)
+
+
+def _is_of_another(lying: Alignment) -> bool:
+    """Whether nothing but verbs is in both, and each names a thing of its own: `wants a piano`, `no boat any more`."""
+    verbs = lexicon.VERBS | {lying.old.verb}
+    if any(match.old.lexeme.key not in verbs for match in lying.matches):
+        return False
+    lost, found = (
+        [term for term in terms if term.kind == "w" and term.cost >= 1.0 and term.lexeme.key != told.verb]
+        for terms, told in ((lying.lost, lying.old), (lying.found, lying.new))
+    )
+    return bool(lost and found)
 
 
 def _heads(told: Reading) -> set[int]:

@@ -122,7 +122,7 @@ def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
 
     The newer words are taken only from a writer who is trusted no less.
     """
-    more, less = _beyond(new.text, there.memory.text), _beyond(there.memory.text, new.text)
+    more, less = says_more(new.text, there.memory.text), says_more(there.memory.text, new.text)
     newer = weight(there.memory) <= new.authority and said_at(new) >= said_at(there.memory)
     if more:
         return Action.UPDATE if newer and not less else None
@@ -130,7 +130,7 @@ def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
     return Action.UPDATE if newer and in_place else Action.MERGE
 
 
-def _beyond(text: MemoryText, other: MemoryText) -> bool:
+def says_more(text: MemoryText, other: MemoryText) -> bool:
     """Whether a text says more than another besides its content; of two titles neither says more."""
     ours, theirs = ({skeleton(part) for part in (of.narrative, *of.facts, *of.steps) if part} for of in (text, other))
     return not ours <= theirs or (text.title is not None and other.title is None)

@@ -1,5 +1,6 @@
 """Columns and keys that tables share."""
 
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -64,3 +65,8 @@ def to_memory(column: str, name: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(
         ["tenant_id", column], ["memories.tenant_id", "memories.id"], name=name, ondelete="CASCADE"
     )
+
+
+def rows_where(condition: sa.ColumnElement[bool]) -> dict[str, Any]:
+    """Which rows an index holds, on both databases."""
+    return {"postgresql_where": condition, "sqlite_where": condition}

@@ -25,6 +25,7 @@ _OWN = (
     tables.user_context,
     tables.context_signals,
     tables.entities,
+    tables.pair_checks,
 )
 """Tables whose rows are of one user, in the order in which they go."""
 _THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets)

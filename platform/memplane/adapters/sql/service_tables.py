@@ -226,6 +226,20 @@ erasures = sa.Table(
     sa.Index("ix_erasures_subject", "tenant_id", "subject"),
 )
 
+pair_checks = sa.Table(
+    "pair_checks",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("fingerprint", sa.String(64), nullable=False),  # SHA-256 of the value hashes of both memories
+    sa.Column("verdict", sa.String(16), nullable=False),
+    time_column("checked_at", nullable=False),
+    sa.Column("prompt_version", sa.String(100)),  # none where rules have decided
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "fingerprint"),
+    to_tenant(),
+    sa.Index("ix_pair_checks_age", "tenant_id", "checked_at"),
+)
+
 history_seals = sa.Table(
     "history_seals",
     metadata,

@@ -17,6 +17,7 @@ from memplane.adapters.sql.columns import (
     id_column,
     metadata,
     name_column,
+    rows_where,
     tenant_column,
     texts_column,
     time_column,
@@ -33,6 +34,7 @@ from memplane.adapters.sql.service_tables import (
     idempotency_keys,
     job_runs,
     key_history,
+    pair_checks,
     settings,
     token_budgets,
     tombstones,
@@ -63,6 +65,7 @@ __all__ = [
     "memory_entities",
     "memory_sources",
     "metadata",
+    "pair_checks",
     "relations",
     "settings",
     "supervisor_checkpoints",
@@ -155,24 +158,23 @@ memories = sa.Table(
     sa.CheckConstraint("importance BETWEEN 1 AND 5", name="importance"),
     sa.CheckConstraint("confidence BETWEEN 0 AND 1", name="confidence"),
 )
-sa.Index("ix_memories_user", memories.c.tenant_id, memories.c.user_id, memories.c.id)
+_ACTIVE = memories.c.state == sa.literal_column("'active'")
+_OF_USER = (memories.c.tenant_id, memories.c.user_id)
+sa.Index("ix_memories_user", *_OF_USER, memories.c.id)
 sa.Index(
     "uq_memories_value",
-    *(
-        memories.c[name]
-        for name in ("tenant_id", "user_id", "category", "type", "visibility", "min_trust", "value_hash")
-    ),
+    *_OF_USER,
+    *(memories.c[name] for name in ("category", "type", "visibility", "min_trust", "value_hash")),
     unique=True,
-    postgresql_where=memories.c.state == sa.literal_column("'active'"),
-    sqlite_where=memories.c.state == sa.literal_column("'active'"),
+    **rows_where(_ACTIVE),
 )
-_NAMED_AND_ACTIVE = sa.and_(memories.c.external_id.is_not(None), memories.c.state == sa.literal_column("'active'"))
+sa.Index("ix_memories_updated", *_OF_USER, memories.c.updated_at, **rows_where(_ACTIVE))
+_NAMED_AND_ACTIVE = sa.and_(memories.c.external_id.is_not(None), _ACTIVE)
 sa.Index(
     "uq_memories_external",
-    *(memories.c[name] for name in ("tenant_id", "user_id", "external_id")),
+    *(*_OF_USER, memories.c.external_id),
     unique=True,
-    postgresql_where=_NAMED_AND_ACTIVE,
-    sqlite_where=_NAMED_AND_ACTIVE,
+    **rows_where(_NAMED_AND_ACTIVE),
 )
 
 _NAMED_AND_PAST = sa.and_(
@@ -182,8 +184,7 @@ _NAMED_AND_PAST = sa.and_(
 sa.Index(
     "ix_memories_external_past",
     *(memories.c[name] for name in ("tenant_id", "user_id", "external_id")),
-    postgresql_where=_NAMED_AND_PAST,
-    sqlite_where=_NAMED_AND_PAST,
+    **rows_where(_NAMED_AND_PAST),
 )
 
 thread_revision = sa.Table(
@@ -236,8 +237,7 @@ sa.Index(
     "uq_turns_external",
     *(turns.c[name] for name in ("tenant_id", "user_id", "thread_id", "external_id")),
     unique=True,
-    postgresql_where=turns.c.external_id.is_not(None),
-    sqlite_where=turns.c.external_id.is_not(None),
+    **rows_where(turns.c.external_id.is_not(None)),
 )
 
 sessions = sa.Table(
@@ -310,10 +310,9 @@ sa.Index(
     history.c.tenant_id,
     history.c.position,
     unique=True,
-    postgresql_where=_SEALED,
-    sqlite_where=_SEALED,
+    **rows_where(_SEALED),
 )
-sa.Index("ix_history_unsealed", history.c.tenant_id, history.c.id, postgresql_where=_UNSEALED, sqlite_where=_UNSEALED)
+sa.Index("ix_history_unsealed", history.c.tenant_id, history.c.id, **rows_where(_UNSEALED))
 
 relations = sa.Table(
     "relations",

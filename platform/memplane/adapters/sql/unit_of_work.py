@@ -16,6 +16,7 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import Send, SqlJobRuns
+from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
@@ -25,6 +26,7 @@ from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
+from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
 from memplane.application.session_records import Closings
@@ -94,6 +96,7 @@ class SqlUnitOfWork:
         self.closings: Closings = SqlClosings(session)
         self.vectors: VectorStore = SqlVectors(session, ways.alone)
         self.in_force: InForce = session.in_force
+        self.pairs: Pairs = SqlPairs(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

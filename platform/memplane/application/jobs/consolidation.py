@@ -1,0 +1,242 @@
+"""The job `consolidation`: what a user's memories say twice becomes one, and what another one overrules is over."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from memplane.application.beside import evidence, is_rejected, supersede
+from memplane.application.gateway import Write
+from memplane.application.jobs.pair_asking import Heard, Judged, asked
+from memplane.application.jobs.records import Spent
+from memplane.application.jobs.steps import Batch, Step
+from memplane.application.jobs.thinking import Thinking
+from memplane.application.models import Prompt
+from memplane.application.pair_records import PairCheck
+from memplane.application.placing import SUPERSEDES
+from memplane.application.ports import Policies, Storage
+from memplane.application.proposing import stated_in
+from memplane.application.records import Edge
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.delta import ChangeEvent
+from memplane.domain.errors import Conflict, Invalid, UserErased
+from memplane.domain.history import HistoryEvent
+from memplane.domain.memory import Memory
+from memplane.domain.pairing import (
+    AGE,
+    GLANCED,
+    PAIRS,
+    REMEMBERED,
+    Judgement,
+    Pair,
+    Pooled,
+    Settled,
+    chosen,
+    counted,
+    doubted,
+    paired,
+    settled,
+)
+from memplane.domain.policy import Policy
+from memplane.domain.principal import Principal
+from memplane.domain.reconciling import said_at
+
+logger = logging.getLogger("memplane.jobs")
+SWEPT = 500
+"""Old notes of pairs that a batch removes: more than it makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What there is of the next user.
+
+    Attributes:
+        pool: the memories that are compared.
+        held: those that hold a field of the profile.
+        checks: the pairs that were compared lately.
+        known: those that took each other's place once.
+        model: names the embedding model that their vectors are of.
+    """
+
+    user_id: str
+    pool: Sequence[Pooled]
+    held: frozenset[UUID]
+    checks: Sequence[PairCheck]
+    known: Collection[frozenset[UUID]]
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the pairs of a user come to, worked out before the transaction opens."""
+
+    user_id: str
+    judged: Sequence[Judged]
+    held: frozenset[UUID]
+    spent: Spent
+    skipped: str | None
+
+
+class ConsolidateDaily:
+    """Prepares the batches of the job: a user each, whose pairs are judged before a transaction opens.
+
+    Args:
+        storage: where memories are.
+        policies: the bands, and which fields are sensitive.
+        thinking: a language model for what the rules cannot tell.
+        about: makes its prompt.
+    """
+
+    def __init__(
+        self, storage: Storage, policies: Policies, thinking: Thinking, about: Callable[[str], Prompt]
+    ) -> None:
+        self._storage = storage
+        self._policies = policies
+        self._thinking = thinking
+        self._about = about
+
+    async def __call__(self, principal: Principal, as_of: datetime, place: str | None) -> Step:
+        """The next batch: the pairs of the user after ``place``, decided on by the step as far as nothing changed."""
+        policy = self._policies.current
+        found = await self._storage.write(principal.reach, lambda uow: _looked(uow, place, as_of))
+        verdicts = None if found is None else await self._judged(principal.tenant, policy, found, as_of)
+
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+            await write.uow.pairs.sweep(as_of - REMEMBERED, SWEPT)
+            return Batch() if verdicts is None else await _consolidated(write, verdicts, as_of)
+
+        return step
+
+    async def _judged(self, tenant: str, policy: Policy, found: Looked, as_of: datetime) -> Verdicts:
+        pairs, held = await asyncio.to_thread(_worked_out, policy, found)
+        today = sum(each.checked_at.date() == as_of.date() for each in found.checks)
+        room = max(PAIRS - today, 0)
+        ruled = [Judged(pair, pair.ruled) for pair in pairs if pair.ruled is not None][:room]
+        open_ = [pair for pair in pairs if pair.ruled is None][: room - len(ruled)]
+        heard = await asked(self._thinking, self._about, (tenant, found.user_id), open_) if open_ else Heard()
+        return Verdicts(found.user_id, (*ruled, *heard.judged), held, heard.spent, heard.skipped)
+
+
+async def _looked(uow: UnitOfWork, place: str | None, as_of: datetime) -> Looked | None:
+    """The next user, and what is compared: a few statements, however many memories there are."""
+    user = await uow.pairs.next_user(place, as_of - AGE)
+    if user is None:
+        return None
+    glances = await uow.pairs.glanced(user, as_of - AGE, as_of, GLANCED)
+    ids = chosen(glances, as_of)
+    return Looked(
+        user,
+        await uow.pairs.pooled(user, ids),
+        await uow.pairs.held(user),
+        await uow.pairs.checked(user, as_of - REMEMBERED),
+        await uow.pairs.settled(ids, SUPERSEDES),
+        "" if uow.in_force.model is None else uow.in_force.model.name,
+    )
+
+
+def _worked_out(policy: Policy, found: Looked) -> tuple[list[Pair], frozenset[UUID]]:
+    """The pairs that were not compared lately, and the memories that nothing overrules."""
+    before = {each.fingerprint for each in found.checks}
+    pairs = paired(found.pool, policy.merging.bands_for(found.model), found.known)
+    fresh = [pair for pair in pairs if pair.fingerprint not in before]
+    either = {each.id: each for pair in fresh for each in (pair.earlier, pair.later)}
+    held = {each.id for each in either.values() if each.pinned or stated_in(policy, each)}
+    return fresh, found.held | held
+
+
+@dataclass(slots=True)
+class _Under:
+    """The work on one user's pairs: memories as they are by now, locked, and what was done."""
+
+    write: Write
+    held: frozenset[UUID]
+    now: dict[UUID, Memory]
+    buried: dict[str, frozenset[str]] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    checks: list[PairCheck] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+async def _consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Batch:
+    """Let each verdict take effect, unless a memory changed since it was read; note all in the same transaction."""
+    user = verdicts.user_id
+    await write.uow.lock_users([user])
+    try:
+        await write.dig([user])
+    except UserErased:
+        return Batch({}, user, spent=verdicts.spent)
+    ids = sorted({each for judged in verdicts.judged for each in judged.pair.ids})
+    locked = {each.id: each for each in await write.uow.upkeep.locked(ids)}
+    under = _Under(write, verdicts.held | await write.uow.pairs.held(user), locked)
+    read = {each.id: each.version for judged in verdicts.judged for each in (judged.pair.earlier, judged.pair.later)}
+    changed = {each for each in ids if each not in locked or locked[each].version != read[each]}
+    for judged in verdicts.judged:
+        if changed.isdisjoint(judged.pair.ids) and judged.pair.ids <= under.now.keys():
+            await _decided(under, judged, as_of)
+    await write.uow.graph.link(under.edges, write.now)
+    await write.uow.pairs.note(user, under.checks)
+    await write.settle(user, None)
+    return Batch(_told(under.counts), user, spent=verdicts.spent, skipped=verdicts.skipped)
+
+
+def _told(counts: Counter[str]) -> dict[str, float]:
+    """What a batch did; duplicates before and after are those among the pairs that it decided on."""
+    names = ("pairs", "merged", "superseded", "kept")
+    before = counts["duplicates"]
+    told = {name: float(counts[name]) for name in names}
+    left = before - counts["merged"]
+    return {"users": 1.0, **told, "duplicates_before": float(before), "duplicates_after": float(left)}
+
+
+async def _decided(under: _Under, judged: Judged, as_of: datetime) -> None:
+    """Let one verdict take effect as far as the rules allow, and note it: one that fails keeps no other from it."""
+    pair = replace(judged.pair, earlier=under.now[judged.pair.earlier.id], later=under.now[judged.pair.later.id])
+    judgement = judged.judgement
+    if judged.prompt is not None and judgement is Judgement.SAME and not pair.mergeable:
+        judgement = Judgement.UNSURE  # a model may be wrong, or lied to: their words show that they are apart
+    done = settled(pair, judgement, under.held)
+    try:
+        took_effect = done is not None and await _carried_out(under, done, replace(judged, pair=pair))
+    except (Conflict, Invalid) as error:
+        logger.warning("two memories stay as they are: %s", error.code)
+        took_effect = False
+    under.checks.append(PairCheck(judged.pair.fingerprint, judgement.value, as_of, judged.prompt))
+    under.counts["pairs"] += 1
+    under.counts["duplicates"] += judgement is Judgement.SAME
+    if judgement in {Judgement.SAME, Judgement.UPDATE, Judgement.CONTRADICTION}:
+        name = ("merged" if judgement is Judgement.SAME else "superseded") if took_effect else "kept"
+        under.counts[name] += 1
+
+
+async def _carried_out(under: _Under, done: Settled, judged: Judged) -> bool:
+    """Supersede what goes, in favour of what stays; False when a person rejected what would stay."""
+    write, kept, gone = under.write, done.kept, done.gone
+    if kept.category not in under.buried:
+        under.buried[kept.category] = await write.uow.tombstones.held(kept.user_id, kept.category)
+    if await is_rejected(write, kept, under.buried[kept.category]):
+        return False
+    why: dict[str, object] = {
+        "verdict": judged.judgement.value,
+        "similarity": round(judged.pair.similarity, 4),
+        "prompt": judged.prompt,
+    }
+    async with write.attempt():
+        if done.merged:
+            stays = counted(kept, gone, write.now)
+            about = evidence(gone, merged=str(gone.id), said=gone.text.content, **why)
+            write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, stays, kept, about)
+        else:
+            stays = replace(
+                kept, valid_from=kept.valid_from or said_at(kept), updated_at=write.now, version=kept.version + 1
+            )
+            write.changed(HistoryEvent.LINK, None, stays, kept, {"supersedes": str(gone.id), **why})
+        if not await write.uow.memories.replace(stays, None):
+            raise Conflict("another memory of this user and category says exactly this already")
+        await supersede(write, gone if done.merged else doubted(gone), stays, why)
+    under.now[stays.id] = stays
+    del under.now[gone.id]
+    under.edges.append(Edge(stays.id, gone.id, round(min(max(judged.pair.similarity, 0.0), 1.0), 4), SUPERSEDES))
+    return True
