@@ -15,6 +15,7 @@ from memplane.domain.policy import Trust
 from support.cluster import Database
 from support.files import File
 from support.lives import RULES, TENANT, Lives, Time
+from support.looks import Rows
 from support.serving import RunningApplication, running_application
 
 SEQUENCES = int(os.environ.get("LIVES", "12"))
@@ -39,15 +40,16 @@ def machine(
     time = Time()
     monkeypatch.setattr(bootstrap, "now", time)
     database: Database | File = request.getfixturevalue("database" if storage == "postgres" else "file")
-    with running_application(database, policies=tmp_path) as application:
+    with running_application(database, policies=tmp_path) as application, database.looking() as rows:
         application.run(application.wired.keys.create(TENANT, NewKey("supervisor", Trust.FULL)))
-        yield _machine(application, time)
+        yield _machine(application, time, rows)
 
 
-def _machine(application: RunningApplication, clock: Time) -> type[Lives]:
+def _machine(application: RunningApplication, clock: Time, rows: Rows) -> type[Lives]:
     class Here(Lives):
         app = application
         time = clock
+        look = staticmethod(rows)
 
     return Here
 

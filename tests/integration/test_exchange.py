@@ -7,7 +7,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.exchange import PLAN_SECONDS, Exchange, ReadConnection, as_dicts, as_tuples, converted
+from memplane.adapters.postgres.exchange import (
+    PLAN_SECONDS,
+    Exchange,
+    ExchangeConnection,
+    as_dicts,
+    as_tuples,
+    converted,
+)
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.statements import Statement
 from memplane.domain.errors import StorageError, StorageUnavailable
@@ -18,16 +25,16 @@ BEGINNING = Statement("SELECT set_config('memplane.tenant', %(tenant)s, true)", 
 TENANT = Statement("SELECT current_setting('memplane.tenant', true) AS tenant", {})
 
 
-def in_exchange(database: Database, work: Callable[[Exchange, ReadConnection], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what work brings
+def in_exchange(database: Database, work: Callable[[Exchange, ExchangeConnection], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what work brings
     async def run() -> Any:  # noqa: ANN401 - what work brings
-        async with await ReadConnection.connect(database.url, autocommit=True) as connection:
+        async with await ExchangeConnection.connect(database.url, autocommit=True) as connection:
             return await work(Exchange(connection, BEGINNING), connection)
 
     return asyncio.run(run())
 
 
 def test_rows_of_several_statements_come_in_their_order(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         asked = [
             Statement(
                 "SELECT n, %(word)s::text AS word FROM generate_series(1, %(most)s::int) n", {"most": 3, "word": "a"}
@@ -46,7 +53,7 @@ def test_rows_of_several_statements_come_in_their_order(database: Database) -> N
 
 
 def test_a_result_larger_than_any_buffer_comes_whole(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         sent = "x" * 3_000_000
         asked = [Statement("SELECT repeat(%(text)s::text, 3) AS text", {"text": sent})] * 4
         found = await exchange.rows(asked, as_dicts)
@@ -57,7 +64,7 @@ def test_a_result_larger_than_any_buffer_comes_whole(database: Database) -> None
 
 
 def test_nothing_of_a_transaction_is_left_when_it_has_ended(database: Database) -> None:
-    async def work(exchange: Exchange, connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, connection: ExchangeConnection) -> None:
         assert await exchange.rows([TENANT], as_dicts) == [[{"tenant": "acme"}]]
         await exchange.end()
         row = await (await connection.execute("SELECT current_setting('memplane.tenant', true)")).fetchone()
@@ -71,7 +78,7 @@ def test_nothing_of_a_transaction_is_left_when_it_has_ended(database: Database) 
 
 
 def test_one_statement_at_once_leaves_nothing_behind(database: Database) -> None:
-    async def work(exchange: Exchange, connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, connection: ExchangeConnection) -> None:
         assert await exchange.at_once(TENANT, as_dicts) == [{"tenant": "acme"}]
         left = "SELECT coalesce(current_setting('memplane.tenant', true), '')"
         assert await (await connection.execute(left)).fetchone() == ("",)
@@ -84,7 +91,7 @@ def test_one_statement_at_once_leaves_nothing_behind(database: Database) -> None
 
 
 def test_one_statement_at_once_that_is_refused_breaks_the_connection(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         with pytest.raises(psycopg.errors.DivisionByZero):
             await exchange.at_once(Statement("SELECT 1 / 0 AS one", {}), as_dicts)
         assert exchange.broken
@@ -100,7 +107,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
         admin.execute("GRANT SELECT ON grows TO PUBLIC")
     asked = Statement("SELECT count(*) AS rows FROM grows WHERE n > %(least)s::int", {"least": 5})
 
-    async def expected(connection: ReadConnection) -> int:
+    async def expected(connection: ExchangeConnection) -> int:
         """How many rows the plan that the connection has is made for."""
         exchange = Exchange(connection, BEGINNING)
         await exchange.rows([asked], as_dicts)
@@ -113,7 +120,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
         assert plan is not None
         return int(plan[0][0]["Plan"]["Plans"][0]["Plan Rows"])
 
-    async def work(_exchange: Exchange, connection: ReadConnection) -> None:
+    async def work(_exchange: Exchange, connection: ExchangeConnection) -> None:
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         planned = await expected(connection)
         for _ in range(5):  # the server may drop a plan by itself, when others change much at that moment
@@ -130,7 +137,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
 
 
 def test_every_statement_sees_the_same_moment_and_none_writes(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         seen = Statement("SELECT count(*) AS tables FROM pg_class WHERE relname = 'new_one'", {})
         assert await exchange.rows([seen], as_dicts) == [[{"tables": 0}]]
         with psycopg.connect(database.admin_url) as other:
@@ -143,7 +150,7 @@ def test_every_statement_sees_the_same_moment_and_none_writes(database: Database
 
 
 def test_more_statements_than_are_kept_prepared(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         for turn in range(2):
             asked = [Statement(f"SELECT {number} + %(turn)s::int AS sum", {"turn": turn}) for number in range(300)]
             assert await exchange.rows(asked, as_dicts) == [[{"sum": number + turn}] for number in range(300)]
@@ -155,7 +162,7 @@ def test_more_statements_than_are_kept_prepared(database: Database) -> None:
 
 
 def test_values_of_other_types_prepare_a_statement_anew(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ReadConnection) -> None:
+    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
         for value in (1, "1", 2**40, None, 1.5):
             asked = Statement("SELECT %(value)s::text AS said", {"value": value})
             assert await exchange.rows([asked], as_dicts) == [[{"said": None if value is None else str(value)}]]

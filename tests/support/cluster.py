@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.adapters.postgres.provision import APP_ROLE, OWNER_ROLE, WORKER_ROLE, migrate, provision_embedded
+from support.looks import Rows
 
 SELECTION = "MEMPLANE_TEST_POSTGRES"
 """Environment variable that chooses the server: unset or `embedded`, `testcontainers`, or an administrator's URL."""
@@ -47,10 +48,21 @@ class Database:
 
     def rows(self, tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
         """Run SQL as the administrator, for a tenant."""
-        with psycopg.connect(self.admin_url, row_factory=dict_row) as connection:
-            connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
-            cursor = connection.execute(statement, {"tenant": tenant} | dict(values))
-            return cursor.fetchall() if cursor.description else []
+        with self.looking() as rows:
+            return rows(tenant, statement, values)
+
+    @contextmanager
+    def looking(self) -> Iterator[Rows]:
+        """The same, as often as one likes on one connection."""
+        with psycopg.connect(self.admin_url, autocommit=True, row_factory=dict_row) as connection:
+
+            def rows(tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
+                with connection.transaction():
+                    connection.execute("SELECT set_config('memplane.tenant', %s, true)", (tenant,))
+                    cursor = connection.execute(statement, {"tenant": tenant} | dict(values))
+                    return cursor.fetchall() if cursor.description else []
+
+            yield rows
 
 
 @dataclass(frozen=True)

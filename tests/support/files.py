@@ -3,8 +3,8 @@
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -15,6 +15,7 @@ from uuid import UUID
 from memplane.adapters.sqlite.provision import migrate
 from memplane.adapters.sqlite.storage import TENANT
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
+from support.looks import Rows
 
 _SYNTAX = SqliteSyntax()
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
@@ -43,14 +44,25 @@ class File:
 
     def rows(self, tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
         """Run SQL with psycopg's placeholders; ids and times may be text, as a client has them."""
-        bound = _SYNTAX.bound({name: _typed(value) for name, value in ({"tenant": tenant} | dict(values)).items()})
+        with self.looking() as rows:
+            return rows(tenant, statement, values)
+
+    @contextmanager
+    def looking(self) -> Iterator[Rows]:
+        """The same, as often as one likes on one connection."""
         with closing(sqlite3.connect(self.path)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.create_function("now", 0, lambda: datetime.now(UTC).isoformat(timespec="microseconds"))
-            cursor = connection.execute(_PLACEHOLDER.sub(r":\1", statement), bound)
-            found = rows_of(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
-            connection.commit()
-        return found
+
+            def rows(tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
+                given = {"tenant": tenant} | dict(values)
+                bound = _SYNTAX.bound({name: _typed(value) for name, value in given.items()})
+                cursor = connection.execute(_PLACEHOLDER.sub(r":\1", statement), bound)
+                found = rows_of(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
+                connection.commit()
+                return found
+
+            yield rows
 
 
 class Files:

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import empty_checkpoint
+from psycopg.pq.abc import PGconn
 
 from memplane.adapters.embeddings.choice import encoder_of
+from memplane.adapters.postgres import exchange
 from memplane.adapters.sqlite import session as sqlite_session
 from memplane.domain.errors import StaleCheckpoint
 from memplane.entrypoints.langgraph import MemplaneSaver
@@ -20,6 +23,7 @@ from support.graphs import at, counting, principal
 
 ROOT = Path(__file__).parents[2]
 USER, THREAD = "ana", "shared"
+_STATEMENTS = frozenset({"send_query_params", "send_query_prepared"})
 
 
 def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -99,26 +103,33 @@ def mortal(url: str, tenant: str) -> None:
 
 
 def _kill_before(nth: int) -> None:
-    import psycopg  # noqa: PLC0415 - replaced in this process alone
-
+    """Die before a statement of those that write checkpoints, with the ones before it sent."""
     left = nth
 
-    def counted(call: Callable[..., Any], holds: Callable[[Sequence[Any]], str]) -> Callable[..., Any]:
-        def counting_call(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the original
-            nonlocal left
-            if "checkpoint" in holds(given) and "api_keys" not in holds(given):
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return call(*given, **named)
+    def counted() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        return counting_call
+    talk, fetched = exchange._talk, sqlite_session.fetched
 
-    def text(given: Sequence[Any]) -> str:
-        return given[1].as_string() if hasattr(given[1], "as_string") else str(given[1])
+    def talking(pgconn: PGconn, commands: Sequence[Callable[[], None]], awaited: int) -> Any:  # noqa: ANN401 - as the original
+        def one(command: Callable[[], None]) -> None:
+            if getattr(getattr(command, "func", None), "__name__", "") in _STATEMENTS:
+                pgconn.flush()
+                counted()
+            command()
 
-    psycopg.AsyncCursor.execute = counted(psycopg.AsyncCursor.execute, text)  # type: ignore[method-assign]  # on purpose
-    sqlite_session.fetched = counted(sqlite_session.fetched, lambda given: given[1].sql)
+        return talk(pgconn, [partial(one, command) for command in commands], awaited)
+
+    def fetching(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the original
+        if "checkpoint" in given[1].sql and "api_keys" not in given[1].sql:
+            counted()
+        return fetched(*given, **named)
+
+    exchange._talk = talking
+    sqlite_session.fetched = fetching
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from memplane.domain.memory import MemoryText, State
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.working import NIGHTLY
+from support.looks import Rows
 from support.serving import RunningApplication
 
 TENANT, USER = "default", "ana"
@@ -56,6 +57,7 @@ class Lives(RuleBasedStateMachine):
 
     app: RunningApplication
     time: Time
+    look: Rows
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +69,7 @@ class Lives(RuleBasedStateMachine):
 
     def rows(self, statement: str, **values: object) -> list[Row]:
         """Rows as the administrator sees them."""
-        return self.app.database.rows(TENANT, statement, values)
+        return type(self).look(TENANT, statement, values)
 
     def memories(self) -> dict[UUID, Row]:
         """Every memory there is."""

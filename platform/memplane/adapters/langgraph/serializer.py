@@ -5,6 +5,7 @@ import importlib
 import re
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,8 @@ MSGPACK = "msgpack"
 _BARE = frozenset({"null", "bytes", "bytearray"})
 _OPTION = ormsgpack.OPT_NON_STR_KEYS
 _PLAIN = (str, int, float, dict, list)
+_DEPTH = 64
+"""As deep as a value is looked into."""
 _KNOWN_PACKAGES = re.compile(r"(builtins|collections|langgraph|langchain_core)\b")
 _ADVICE = (
     "declare it: MemplaneSaver.open(…, types=[TheType]). LangGraph's messages, times, ids, sets and the like are known"
@@ -141,18 +144,42 @@ def _array(dtype: str, shape: list[int], order: Literal["C", "F"], buffer: bytes
     return np.frombuffer(buffer, dtype=np.dtype(dtype)).reshape(tuple(shape), order=order)
 
 
-def _flattened(value: Any, depth: int = 64) -> Iterator[type]:  # noqa: ANN401 - any value
+def _flattened(value: Any) -> Iterator[type]:  # noqa: ANN401 - any value
     """Types that the format would quietly take for the plain type that they are built on."""
-    kind = type(value)
-    own = isinstance(value, _PLAIN) and not isinstance(value, Enum) and not _KNOWN_PACKAGES.match(kind.__module__)
-    if own:
-        yield kind
-        return
-    if depth == 0 or dataclasses.is_dataclass(value):
-        return
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _flattened(item, depth - 1)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            yield from _flattened(item, depth - 1)
+    looked = [value]
+    for _ in range(_DEPTH):
+        inside: list[Any] = []
+        for each in looked:
+            kind = type(each)
+            match _held(kind):  # type: ignore[arg-type]  # a class has a hash
+                case _Held.QUIETLY:
+                    yield kind
+                case _Held.VALUES:
+                    inside.extend(each.values())
+                case _Held.ITEMS:
+                    inside.extend(each)
+                case _:
+                    pass
+        if not inside:
+            return
+        looked = inside
+
+
+class _Held(Enum):
+    """What the format does with values of a type: it takes them for another one, looks into them, or neither."""
+
+    QUIETLY = 1
+    VALUES = 2
+    ITEMS = 3
+    ITSELF = 4
+
+
+@lru_cache(maxsize=1024)
+def _held(kind: type) -> _Held:
+    if issubclass(kind, _PLAIN) and not issubclass(kind, Enum) and not _KNOWN_PACKAGES.match(kind.__module__):
+        return _Held.QUIETLY
+    if dataclasses.is_dataclass(kind):
+        return _Held.ITSELF
+    if issubclass(kind, dict):
+        return _Held.VALUES
+    return _Held.ITEMS if issubclass(kind, (list, tuple, set, frozenset)) else _Held.ITSELF

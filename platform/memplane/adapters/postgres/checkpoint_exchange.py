@@ -1,44 +1,44 @@
-"""A transaction of checkpoints on PostgreSQL: one pipeline from its beginning to its commit, few statements in it.
+"""A transaction of checkpoints on PostgreSQL: two exchanges from its beginning to its commit, few statements in it.
 
 A save waits for its locks once, for its writes and the commit once, and for nothing else.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
-from psycopg import AsyncConnection
-from psycopg.rows import DictRow
-from psycopg.sql import SQL
+from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.search import PostgresReader, by_cursors
+from memplane.adapters.postgres.exchange import WRITING, Exchange, as_dicts
+from memplane.adapters.postgres.session import driver_of
 from memplane.adapters.postgres.syntax import SYNTAX
+from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.statements import Statement
 
+T = TypeVar("T")
 MOST = 16
 """More statements than these travel beside one another: one of all would be read anew for every number of them."""
 _VALUE = re.compile(r"%\((\w+)\)s")
 
 
 class CheckpointExchange:
-    """Statements of one tenant within an open pipeline and transaction."""
+    """Statements of one tenant within an open transaction."""
 
     syntax = SYNTAX
 
-    def __init__(self, connection: AsyncConnection[DictRow], tenant: str) -> None:
+    def __init__(self, exchange: Exchange, tenant: str) -> None:
         self.tenant = tenant
-        self._connection = connection
-        self._reader = PostgresReader(by_cursors(connection), tenant)
+        self._exchange = exchange
 
     async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
         """The rows of several statements, sent together and then waited for."""
-        return await self._reader.rows_of_all(asked)
+        return await self._exchange.rows(asked, as_dicts) if asked else []
 
     async def send(self, asked: Sequence[Statement]) -> None:
         """Writes whose rows nobody asks for: they travel with what is waited for next, be it the commit."""
-        for statement in asked:
-            await self._connection.execute(SQL(statement.sql), statement.values, binary=True)
+        self._exchange.send(asked)
 
     def merged(self, asked: Sequence[Statement]) -> list[Statement]:
         """Writes that do not concern one another, as one statement: each costs more to send than to run."""
@@ -55,3 +55,29 @@ def _together(statements: tuple[str, ...]) -> str:
         for nth, sql in enumerate(statements)
     )
     return f"WITH {', '.join(parts)} SELECT 1 AS done"
+
+
+async def by_exchanges(
+    connection: SqlConnection, beginning: Statement, tenant: str, work: Callable[[SqlCheckpoints], Awaitable[T]]
+) -> T:
+    """Work on checkpoints, as a transaction of exchanges; whatever goes wrong, the pool gets no half-used connection.
+
+    Raises:
+        psycopg.Error: the database refuses something; nothing of it is kept.
+    """
+    exchange = Exchange(await driver_of(connection), beginning, WRITING)
+    whole = False
+    try:
+        try:
+            done = await work(SqlCheckpoints(CheckpointExchange(exchange, tenant)))
+        except Exception:
+            if not exchange.broken:
+                await exchange.end(keep=False)
+                whole = True
+            raise
+        await exchange.end()
+        whole = True
+    finally:
+        if not whole:
+            await connection.invalidate()
+    return done

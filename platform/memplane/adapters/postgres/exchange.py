@@ -1,4 +1,4 @@
-"""A read-only transaction whose statements travel together, each batch written at once and then waited for.
+"""A transaction whose statements travel together, each batch written at once and then waited for.
 
 The driver's own pipeline waits for the socket before each statement and makes a cursor for each; at half a dozen short
 statements a question that is most of what a question costs. This sends what a batch asks in one write, by the driver's
@@ -33,7 +33,8 @@ _MOST_PREPARED = 256
 PLAN_SECONDS = 10.0
 """How long a connection keeps its plans: tables grow, and what analyses them comes by only now and then."""
 _NAMED = re.compile(r"%\((\w+)\)s")
-_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # one look: all statements see the same moment
+READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"  # one look: all statements see the same moment
+WRITING = b"BEGIN ISOLATION LEVEL READ COMMITTED"  # what waited for a lock is followed by statements that see the end
 _PLAN_ANEW = b"DISCARD PLANS"
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
@@ -48,7 +49,7 @@ def as_tuples(_names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Any, ...
     return tuple
 
 
-class ReadConnection(AsyncConnection[DictRow]):
+class ExchangeConnection(AsyncConnection[DictRow]):
     """A connection that remembers which statements the server has prepared for it."""
 
     prepared: "Prepared | None" = None
@@ -57,7 +58,7 @@ class ReadConnection(AsyncConnection[DictRow]):
 class Prepared:
     """The statements that a connection has prepared, the least used ones first."""
 
-    def __init__(self, connection: ReadConnection) -> None:
+    def __init__(self, connection: ExchangeConnection) -> None:
         self.transformer = Transformer(connection)
         self._names: OrderedDict[tuple[bytes, tuple[int, ...]], bytes] = OrderedDict()
         self._made = 0
@@ -91,20 +92,23 @@ class Exchange:
     Whoever opened it ends it, or closes the connection if it is broken.
 
     Args:
-        connection: outside any transaction, in autocommit.
+        connection: outside any transaction.
         beginning: what every later statement depends on; it sees no row of a tenant.
+        begin: what opens the transaction.
 
     Attributes:
         broken: whether something was refused or interrupted: the connection is of no use any more.
     """
 
-    def __init__(self, connection: ReadConnection, beginning: Statement) -> None:
+    def __init__(self, connection: ExchangeConnection, beginning: Statement, begin: bytes = READING) -> None:
         self._pgconn = connection.pgconn
+        self._begin = begin
         if connection.prepared is None:
             connection.prepared = Prepared(connection)
         self._prepared = connection.prepared
         self._beginning: Statement | None = beginning
         self._commands: list[Callable[[], None]] = []
+        self._unread = 0
         self.broken = False
 
     async def rows(self, asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
@@ -113,25 +117,31 @@ class Exchange:
         Raises:
             psycopg.Error: the database refuses one of them; the transaction is over.
         """
-        skipped = 0
+        places = self._queued(asked)
+        self._commands.append(self._pgconn.send_flush_request)
+        results = await self._sent()
+        return [self._loaded(results[place], make) for place in places]
+
+    def send(self, asked: Sequence[Statement]) -> None:
+        """Statements whose rows nobody asks for: they travel with what is waited for next, be it the end."""
+        self._queued(asked)
+        self.broken = False  # they wait here, whole
+
+    def _queued(self, asked: Sequence[Statement]) -> list[int]:
+        """Let statements wait to be sent, with the beginning before the first; the places of their results."""
         self.broken = True  # until all of it has come
         if self._beginning is not None:
             beginning, self._beginning = self._beginning, None
             self._pgconn.enter_pipeline_mode()
-            self._commands.append(partial(self._pgconn.send_query_params, _BEGIN, None))
-            skipped = 1
+            self._queue(self._begin)
             if self._prepared.aged():
-                self._commands.append(partial(self._pgconn.send_query_params, _PLAN_ANEW, None))
-                skipped += 1
-            skipped += self._enqueue(beginning) + 1
-        places = []
-        for statement in asked:
-            skipped += self._enqueue(statement)
-            places.append(skipped)
-            skipped += 1
-        self._commands.append(self._pgconn.send_flush_request)
-        results = await self._sent(skipped)
-        return [self._loaded(results[place], make) for place in places]
+                self._queue(_PLAN_ANEW)
+            self._enqueue(beginning)
+        return [self._enqueue(statement) for statement in asked]
+
+    def _queue(self, command: bytes) -> None:
+        self._commands.append(partial(self._pgconn.send_query_params, command, None))
+        self._unread += 1
 
     async def at_once(self, asked: Statement, make: Maker[T]) -> list[T]:
         """The rows of one statement: with what it depends on it is sent, answered and over in one exchange.
@@ -147,44 +157,61 @@ class Exchange:
         beginning, self._beginning = self._beginning, None
         self.broken = True  # until all of it has come
         self._pgconn.enter_pipeline_mode()
-        place = self._enqueue(beginning) + 1
-        place += self._enqueue(asked)
-        self._commands.append(self._pgconn.pipeline_sync)
-        results = await self._sent(place + 2)
+        self._enqueue(beginning)
+        place = self._enqueue(asked)
+        self._sync()
+        results = await self._sent()
         self.broken = True
         self._pgconn.exit_pipeline_mode()
         self.broken = False
         return self._loaded(results[place], make)
 
-    async def end(self) -> None:
-        """End the transaction, if one began, and leave the connection as it was."""
+    async def end(self, *, keep: bool = True) -> None:
+        """End the transaction, if one began, and leave the connection as it was.
+
+        Args:
+            keep: whether what it wrote is kept, or taken back.
+
+        Raises:
+            psycopg.Error: the database refuses what was sent, or the commit; the transaction is over.
+        """
         if self._beginning is None:
-            self._commands += [partial(self._pgconn.send_query_params, b"COMMIT", None), self._pgconn.pipeline_sync]
-            await self._sent(2)
+            # what waits is sent even to be taken back: the connection counts its statements as prepared
+            self._queue(b"COMMIT" if keep else b"ROLLBACK")
+            self._sync()
+            await self._sent()
+            self.broken = True
             self._pgconn.exit_pipeline_mode()
+            self.broken = False
+
+    def _sync(self) -> None:
+        self._commands.append(self._pgconn.pipeline_sync)
+        self._unread += 1
 
     def _enqueue(self, statement: Statement) -> int:
-        """Send a statement with the next batch; how many results come before its own."""
+        """Send a statement with the next batch; the place of its result."""
         query, names = converted(statement.sql)
         values = arrayed(statement.values)
         transformer = self._prepared.transformer
         given = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
         types, formats = tuple(transformer.types or ()), transformer.formats
-        name, before = self._prepared.find((query, types)), 0
+        name = self._prepared.find((query, types))
         if name is None:
             name, gone = self._prepared.new((query, types))
             if gone is not None:
-                self._commands.append(partial(self._pgconn.send_query_params, b"DEALLOCATE " + gone, None))
-                before += 1
+                self._queue(b"DEALLOCATE " + gone)
             self._commands.append(partial(self._pgconn.send_prepare, name, query, types))
-            before += 1
+            self._unread += 1
         self._commands.append(
             partial(self._pgconn.send_query_prepared, name, given, formats, result_format=Format.BINARY)
         )
-        return before
+        self._unread += 1
+        return self._unread - 1
 
-    async def _sent(self, awaited: int) -> list[PGresult]:
+    async def _sent(self) -> list[PGresult]:
+        """Send what waits, and its results, one for each command."""
         commands, self._commands = self._commands, []
+        awaited, self._unread = self._unread, 0
         self.broken = True  # until all of it has come
         results = await _waited(_talk(self._pgconn, commands, awaited), self._pgconn.socket)
         for result in results:

@@ -22,6 +22,7 @@ from psycopg.sql import SQL
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
+from memplane.adapters.postgres.exchange import ExchangeConnection
 from memplane.adapters.postgres.in_force import Known, asking, told
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
@@ -246,15 +247,15 @@ class PostgresSession(Session):
             raise BegunAnew("the embedding model")
 
 
-async def driver_of(connection: SqlConnection) -> AsyncConnection[Any]:
+async def driver_of(connection: SqlConnection) -> ExchangeConnection:
     """The driver's own connection.
 
     Raises:
         StorageError: it is another driver's.
     """
     driver = (await connection.get_raw_connection()).driver_connection
-    if not isinstance(driver, AsyncConnection):
-        raise StorageError("the connection is not psycopg's")
+    if not isinstance(driver, ExchangeConnection):
+        raise StorageError("the connection is not psycopg's, as the storage makes them")
     return driver
 
 

@@ -20,17 +20,16 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.arrays import register_arrays
-from memplane.adapters.postgres.checkpoint_exchange import CheckpointExchange
-from memplane.adapters.postgres.exchange import Exchange, ReadConnection, as_dicts
+from memplane.adapters.postgres.checkpoint_exchange import by_exchanges
+from memplane.adapters.postgres.exchange import Exchange, ExchangeConnection, as_dicts
 from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
 from memplane.adapters.postgres.scopes import ScopeMemory
 from memplane.adapters.postgres.search import PostgresReader
-from memplane.adapters.postgres.session import BegunAnew, PostgresSession, driver_of
+from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
-from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
@@ -75,9 +74,9 @@ class PostgresStorage:
         self._scopes = scopes
         self._known: Known = {}
         options = _SESSION.format(ms=statement_timeout_ms, idle=idle_transaction_ms)
-        self._readers: AsyncConnectionPool[ReadConnection] = AsyncConnectionPool(
+        self._readers: AsyncConnectionPool[ExchangeConnection] = AsyncConnectionPool(
             url,
-            connection_class=ReadConnection,
+            connection_class=ExchangeConnection,
             min_size=2,
             max_size=pool_size,
             timeout=pool_wait,
@@ -91,7 +90,7 @@ class PostgresStorage:
             max_overflow=0,
             pool_timeout=pool_wait,
             hide_parameters=True,  # what people said must not reach a log through an error
-            connect_args={"options": options},
+            connect_args={"options": options, "async_creator_fn": ExchangeConnection.connect},
         )
         sa.event.listen(self._engine.sync_engine, "connect", _connected)
         sa.event.listen(self._engine.sync_engine, "checkout", _still_there)
@@ -137,12 +136,12 @@ class PostgresStorage:
             )
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[ReadConnection]:
+    async def _connection(self) -> AsyncIterator[ExchangeConnection]:
         async with self._lent() as connection, connection:
             yield connection
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[ReadConnection]:
+    async def _lent(self) -> AsyncIterator[ExchangeConnection]:
         """A connection of the pool; what its database refuses is told as an error of ours."""
         try:
             connection = await self._taken()
@@ -159,7 +158,7 @@ class PostgresStorage:
         except psycopg.Error as error:
             raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
 
-    async def _taken(self) -> ReadConnection:
+    async def _taken(self) -> ExchangeConnection:
         """A connection of the pool that the server has not ended, as all are when it was started again.
 
         The pool's own check waits for seconds between one that was ended and the next.
@@ -211,14 +210,12 @@ class PostgresStorage:
         return await _tried(once)
 
     async def write_checkpoints(self, reach: Reach, work: Callable[[CheckpointStore], Awaitable[T]]) -> T:
-        """The same for work on checkpoints alone: in one pipeline, to the commit."""
+        """The same for work on checkpoints alone: by exchanges, the last with the commit."""
+        beginning = Statement(f"SELECT {_NAMED}", _named(reach))
 
         async def once() -> T:
             async with self._engine.connect() as connection:
-                driver = await driver_of(connection)
-                async with driver.pipeline(), driver.transaction():
-                    await driver.execute(SQL(f"SELECT {_NAMED}"), _named(reach))
-                    return await work(SqlCheckpoints(CheckpointExchange(driver, reach.tenant)))
+                return await by_exchanges(connection, beginning, reach.tenant, work)
 
         return await _tried(once)
 
@@ -355,7 +352,7 @@ def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoo
     connection.run_async(_taught)
 
 
-async def _configure(connection: ReadConnection) -> None:
+async def _configure(connection: ExchangeConnection) -> None:
     await _taught(connection)
 
 
