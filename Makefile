@@ -24,7 +24,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-consolidation bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-consolidation bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -67,7 +67,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-scale bench-single-user bench-repeats bench-merge bench-consolidation bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-consolidation bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -80,6 +80,9 @@ bench-recall-model: $(VENV)/.onnx ## measure recall with an embedding model (MOD
 
 bench-latency: $(VENV)/.runtime $(PEERS)/.installed ## measure latency beside SELECT 1 and the peers
 	$(BIN)/python benchmarks/latency.py $(BENCH)
+
+bench-reembed: $(VENV)/.runtime ## change the embedding model under load: failures, recall, what is left
+	$(BIN)/python benchmarks/reembed.py $(BENCH)
 
 bench-scale: $(VENV)/.runtime ## measure growth, clients at once, contexts, bytes and lag
 	$(BIN)/python benchmarks/scale.py $(BENCH)

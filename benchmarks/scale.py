@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         loaded = fill(server, load)
         with EmbeddedPostgres.start(server.data) as postgres:
             conninfo = postgres.conninfo(user="postgres", database="memplane")
-            _settle(conninfo)
+            settle(conninfo)
             asks = [questions(cohort, options.requests, load.seed) for cohort in loaded.cohorts]
             timings = [
                 _alone(server, each, f"{count} x {size}") for (count, size), each in zip(sizes, asks, strict=True)
@@ -77,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             crowds = [_crowd(server, asks[0], small, clients) for clients in CLIENTS]
             bytes_each = _bytes_each(conninfo)
             lag = _lag(server, loaded.cohorts[0][0])
-            before, after = _rows(conninfo), _multiplied(conninfo, small, options.total)
-            _settle(conninfo)
+            before, after = _rows(conninfo), multiplied(conninfo, small, options.total)
+            settle(conninfo)
             later = _alone(server, asks[0], f"{small[0]} x {small[1]}, {after} rows in total")
             where = machine(postgres)
     parts.append(grid([*timings, later, contexts, *crowds], "Over HTTP"))
@@ -189,7 +189,7 @@ def _in_database(conninfo: str, work: Callable[[Database[tuple[int, ...]]], int]
         return work(connection)
 
 
-def _settle(conninfo: str) -> None:
+def settle(conninfo: str) -> None:
     """Let the planner know what was loaded, so that autovacuum does not work during the measurement."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
@@ -210,7 +210,7 @@ def _bytes_each(conninfo: str) -> float:
     return taken / max(_rows(conninfo), 1)
 
 
-def _multiplied(conninfo: str, small: Size, total: int) -> int:
+def multiplied(conninfo: str, small: Size, total: int) -> int:
     """Copy rows to other users until there are about so many; how many there are."""
     copies = max((total - _rows(conninfo)) // (small[0] * small[1]), 0)
     with psycopg.connect(conninfo, autocommit=True) as connection:
