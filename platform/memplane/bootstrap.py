@@ -1,7 +1,6 @@
 """The only place that wires adapters to use cases."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -42,6 +41,7 @@ from memplane.application.gateway import Gateway
 from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
+from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.reembedding import Reembed
@@ -131,13 +131,12 @@ class Application:
         self.audit = VerifyHistory(self.storage)
         self.close_session = CloseSessions(self.storage, gateway)
         # a model is loaded when it is asked for: that takes seconds, which no command waits for that does without
-        self.thinking = Thinking(
-            settings.model, functools.partial(model_of, settings), self.storage, self.policies, now
-        )
+        self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
         prepared: dict[str, Prepare] = {
             "sessions": SumUpSessions(self.storage, self.policies, self.close_session),
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
             "reembed": Reembed(self.storage, self.embedders),
+            **conclusions(self.storage, self.policies, gateway, now, self.thinking, prompt_file),
         }
         self.reembedding = Reembedding(self.storage, self.embedders, now)
         self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)

@@ -33,6 +33,7 @@ OWNED = {
     "sessions": "user_id",
     "pair_checks": "user_id",
     "token_budgets": "user_id",
+    "job_users": "user_id",
     "unit_removals": "user_id",
 }
 BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entity_aliases"}

@@ -54,6 +54,10 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         | {"expires_at": "'2026-06-01'::timestamptz + n * interval '1 hour' - interval '7 days'"}),
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
     "context_signals": (USERS * 500, USER | {"field": "'tone'", "value_hash": "'value-' || n", "turn_id": NTH}),
+    "job_users": (
+        USERS * 90,
+        {"user_id": f"'user-' || n % {USERS}", "name": f"'job-' || n / {USERS}"},
+    ),
     "token_budgets": (USERS * 90, {"user_id": f"'user-' || n % {USERS}", "day": f"'day-' || n / {USERS}"}),
     "pair_checks": (
         USERS * 500,

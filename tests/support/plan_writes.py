@@ -13,6 +13,7 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import SqlJobRuns
+from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
@@ -21,6 +22,7 @@ from memplane.adapters.sql.vectors import SqlVectors
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
 from memplane.application.jobs.records import Due, Spent
 from memplane.application.jobs.records import Wanted as Jobs
+from memplane.application.jobs.user_records import News
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
@@ -49,6 +51,7 @@ def memory(**fields: object) -> Memory:
 PROPOSAL = Proposal(
     UUID(int=8), "user-3", "city", "Oslo", nth(3), 0.9, "key:ana", "sha256:0", NOW, NOW + timedelta(days=7)
 )
+NEWS = News("job-7", (MemoryType.SEMANTIC,), True, NOW - timedelta(days=3), NOW - timedelta(days=1))
 FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth(3), nth(3), "key:ana", "sha256:0", NOW)
 SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
@@ -132,6 +135,11 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "pairs that were compared": lambda uow: uow.pairs.checked("user-3", NOW),
     "pairs to note": lambda uow: uow.pairs.note("user-3", [PairCheck("pair-3", "same", NOW)]),
     "old pairs": lambda uow: uow.pairs.sweep(NOW, 500),
+    "users for insights": lambda uow: uow.job_users.due(NEWS, None, 200),
+    "users for insights, later": lambda uow: uow.job_users.due(NEWS, nth(3), 200),
+    "users for a reflection": lambda uow: uow.job_users.due(replace(NEWS, turns=False, least=3), None, 200),
+    "when a job was done": lambda uow: uow.job_users.done("job-7", ["user-3", "user-4"]),
+    "turns that are there": lambda uow: uow.job_users.there("user-3", IDS),
     "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
     "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),
     "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
@@ -216,6 +224,7 @@ STORES = (
     SqlPairs,
     SqlBudgets,
     SqlVectors,
+    SqlJobUsers,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -12,7 +12,7 @@ GROWING = {
     "memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events", "tombstones",
     "entities", "entity_aliases", "memory_entities", "idempotency_keys", "consent_proposals",
     "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
-    "user_context", "context_signals", "key_history", "sessions", "token_budgets", "pair_checks",
+    "user_context", "context_signals", "key_history", "sessions", "token_budgets", "pair_checks", "job_users",
 }  # fmt: skip
 
 

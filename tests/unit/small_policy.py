@@ -84,6 +84,9 @@ purge_days: 30
 schedules:
   sessions: "0 3 * * *"
   consolidation: "30 3 * * *"
+  procedures: "5 3 * * *"
+  insights: "10 3 * * *"
+  reflections: "15 3 * * 0"
   expiry: "0 4 * * *"
   proposals: "5 4 * * *"
   decay: "10 4 * * *"

@@ -1,5 +1,6 @@
 """Identity, duplicates, lifecycle and attributes."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from memplane.domain.attributes import MAX_DEPTH, MAX_NODES, checked
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError
 from memplane.domain.lifecycle import STEPS, check_transition
-from memplane.domain.memory import MemoryText, State, new_id
+from memplane.domain.memory import MemoryText, State, first_id, new_id
 from memplane.domain.merging import value_hash
 
 
@@ -78,3 +79,12 @@ def test_attributes_that_cannot_be_kept(value: dict[str, object], error: type[Me
 
 def test_the_deepest_attributes_pass() -> None:
     assert checked(_nested(MAX_DEPTH)) == _nested(MAX_DEPTH)
+
+
+def test_ids_are_in_the_order_in_which_they_are_made() -> None:
+    before = first_id(datetime.now(UTC) - timedelta(seconds=1))
+    made = [new_id() for _ in range(3)]
+    after = first_id(datetime.now(UTC) + timedelta(seconds=1))
+    assert [before, *made, after] == sorted([before, *made, after])
+    assert (before.version, before.int & (1 << 62) - 1) == (7, 0)  # the variant is set, and nothing behind it
+    assert first_id(datetime(1960, 1, 1, tzinfo=UTC)) < before

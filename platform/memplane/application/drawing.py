@@ -15,14 +15,18 @@ from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError
 from memplane.domain.extraction import Extracted, extract
-from memplane.domain.memory import Memory, MemoryText, Source, Turn
-from memplane.domain.policy import Policy
+from memplane.domain.inferring import writer
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn
+from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import Principal
+from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain
 
 MAX_DRAWN = 3
 REFUSED = "refused"
+STEPS_IMPORTANCE, STEPS_CONFIDENCE = 3, 0.9
+"""Of steps that a person dictates: nothing of that importance goes because nobody asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,35 @@ def statements_of(
     principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str
 ) -> Sequence[Statement]:
     """What a user's turn states, of the categories that the agent may write; as the policy lets it be stored."""
-    found = []
-    for stated in extract(turn.text, speaker=_name(turn.actor_id), when=turn.event_time, limit=MAX_DRAWN):
+    found = _dictated(principal, policy, turn, now, agent)
+    limit = MAX_DRAWN - len(found)
+    for stated in extract(turn.text, speaker=_name(turn.actor_id), when=turn.event_time, limit=limit):
         try:
             memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
         except MemplaneError:
             continue  # not the agent's to write, or what the policy's own format refuses: no fact worth a turn
         found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
     return found
+
+
+def _dictated(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> list[Statement]:
+    """The steps that a user tells to be remembered.
+
+    That is the user's own order, as an acknowledgement in a turn is: where the agent that records the turn does not
+    write procedures, they are written as by an agent that does. It does not read them for that.
+    """
+    told = dictated(turn.text)
+    writes = PROCEDURAL in policy.allowlist(agent).write
+    acting = agent if writes else writer(policy, PROCEDURAL, reads=False)
+    if told is None or acting is None or (principal.trust is not Trust.FULL and not writes):
+        return []
+    stated = Extracted(told.content, PROCEDURAL, MemoryType.PROCEDURAL, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)
+    new = replace(_memory(turn, stated), agent_id=turn.agent_id or agent)
+    try:
+        memory = prepare(principal, policy, new, now, acting, Source.EXTRACTION)
+    except MemplaneError:
+        return []  # as below
+    return [Statement(stated, memory, _sensitive(policy, stated, memory))]
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:

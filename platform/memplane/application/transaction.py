@@ -10,6 +10,7 @@ from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.user_records import JobUsers
 from memplane.application.key_history import KeyEntry
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
@@ -74,11 +75,7 @@ class MemoryStore(Protocol):
         ...
 
     async def replace(self, memory: Memory, material: SearchMaterial | None) -> bool:
-        """Store every field of a locked memory; new search material if its text changed.
-
-        Returns:
-            False when another active memory holds the same value already.
-        """
+        """Store every field of a locked memory and new search material; False when another active one has its value."""
         ...
 
 
@@ -374,6 +371,7 @@ class UnitOfWork(Protocol):
     vectors: VectorStore
     in_force: InForce
     pairs: Pairs
+    job_users: JobUsers
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

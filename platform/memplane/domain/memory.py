@@ -84,6 +84,12 @@ def new_id() -> UUID:
     return uuid_utils.compat.uuid7()
 
 
+def first_id(moment: datetime) -> UUID:
+    """The least id that is made at a moment or later; RFC 9562: 48 bits of milliseconds come first."""
+    milliseconds = max(int(moment.timestamp() * 1000), 0)
+    return UUID(int=milliseconds << 80 | 0x7 << 76 | 0x2 << 62)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryText:
     """The words of a memory.

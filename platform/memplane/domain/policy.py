@@ -153,7 +153,7 @@ class FusionWeights:
         recency: 1/(1 + days since the unit was written or happened).
         importance: (importance - 1)/4.
         pinned: the unit is pinned.
-        insight: factor applied to the score of units of type ``insight``.
+        insight: factor applied to the score of units of type ``insight`` or ``reflection``.
     """
 
     lexical: float

@@ -22,7 +22,7 @@ class Priors:
         hit: when an agent last said that it was useful, or else when it was recorded, in seconds since 1970.
         importance: 1 to 5.
         pinned: whether it is pinned.
-        insight: whether it is of type ``insight``.
+        insight: whether it is of type ``insight`` or ``reflection``.
         reinforcement: how often it was reinforced, less how often it was demoted, as the verbs count.
         mentions: how often it was stated.
         hits: how often an agent said that it was useful.

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 NIGHTLY = (
-    *("sessions", "consolidation", "expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures"),
-    *("seal", "reembed", "gc"),
+    *("sessions", "consolidation", "procedures", "insights", "reflections"),
+    *("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures", "seal"),
+    *("reembed", "gc"),
 )
 """The jobs that are done for a tenant as a whole, in the order of a night."""
 

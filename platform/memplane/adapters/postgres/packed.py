@@ -33,7 +33,7 @@ _PINNED, _INSIGHT = 1, 2
 _OF_MEMORIES = (
     "timestamptz_send(coalesce(u.event_time, u.updated_at))"
     " || timestamptz_send(coalesce(u.last_hit_at, u.recorded_at)) || int2send(u.importance)"
-    f" || int2send((u.pinned::int * {_PINNED} + (u.type = 'insight')::int * {_INSIGHT})::int2)"
+    f" || int2send((u.pinned::int * {_PINNED} + (u.type IN ('insight', 'reflection'))::int * {_INSIGHT})::int2)"
     " || int4send(u.reinforcement) || int4send(u.mention_count) || int4send(u.hits)"
 )
 _ORDINARY = "".join(f"{value:0{size}x}" for value, size in ((TURN_IMPORTANCE, 4), (0, 4), (0, 8), (1, 8), (0, 8)))

@@ -156,6 +156,17 @@ token_budgets = sa.Table(
     sa.Index("ix_token_budgets_user", "tenant_id", "user_id"),
 )
 
+job_users = sa.Table(
+    "job_users",
+    metadata,
+    tenant_column(),
+    sa.Column("name", sa.String(32), nullable=False),  # of the job
+    name_column("user_id", nullable=False),
+    time_column("done_at", nullable=False),  # the moment by which it was done for the user last
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "name"),
+    to_tenant(),
+)
+
 api_keys = sa.Table(
     "api_keys",
     metadata,

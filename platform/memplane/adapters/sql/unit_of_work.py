@@ -16,6 +16,7 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import Send, SqlJobRuns
+from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.scope import Syntax
@@ -26,6 +27,7 @@ from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.user_records import JobUsers
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
@@ -97,6 +99,7 @@ class SqlUnitOfWork:
         self.vectors: VectorStore = SqlVectors(session, ways.alone)
         self.in_force: InForce = session.in_force
         self.pairs: Pairs = SqlPairs(session)
+        self.job_users: JobUsers = SqlJobUsers(session)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

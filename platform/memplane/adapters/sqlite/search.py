@@ -58,7 +58,7 @@ _SECONDS = "(julianday({}) - 2440587.5) * 86400.0"
 _OF_MEMORIES = (
     f"{_SECONDS.format('coalesce(u.event_time, u.updated_at)')},"
     f" {_SECONDS.format('coalesce(u.last_hit_at, u.recorded_at)')},"
-    " u.importance, u.pinned, u.type = 'insight', u.reinforcement, u.mention_count, u.hits"
+    " u.importance, u.pinned, u.type IN ('insight', 'reflection'), u.reinforcement, u.mention_count, u.hits"
 )
 _OF_TURNS = (
     f"{_SECONDS.format('coalesce(u.event_time, u.recorded_at)')}, {_SECONDS.format('u.recorded_at')},"
