@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoders_of
 from memplane.adapters.erasure_ledger import LedgerFile
+from memplane.adapters.extraction.choice import extractors_of
 from memplane.adapters.models.choice import model_of
 from memplane.adapters.models.prompt_files import prompt_file
 from memplane.adapters.oidc.trusted import tokens_of, verifier_of
@@ -43,6 +44,7 @@ from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
+from memplane.application.jobs.enriching import EnrichEntities
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.reembedding import Reembed
 from memplane.application.jobs.running import Jobs
@@ -135,6 +137,7 @@ class Application:
         prepared: dict[str, Prepare] = {
             "sessions": SumUpSessions(self.storage, self.policies, self.close_session),
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
+            "enrichment": EnrichEntities(self.storage, self.policies, extractors_of(settings, self.thinking)),
             "reembed": Reembed(self.storage, self.embedders),
             **conclusions(self.storage, self.policies, gateway, now, self.thinking, prompt_file),
         }

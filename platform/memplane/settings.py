@@ -178,6 +178,9 @@ class Settings(OidcSettings, ModelSettings):
         default="own", description="what finds personal data: the own patterns, or Presidio beside them"
     )
     pii_model: str | None = Field(default=None, description="installed spaCy model for Presidio; none: patterns alone")
+    entity_model: str | None = Field(
+        default=None, min_length=1, description="installed spaCy model that finds entities at night; none: rules alone"
+    )
     embedding_model: str | None = Field(
         default=None, description="folder, or name in the model hub's local cache, of an ONNX model; none: wordllama"
     )

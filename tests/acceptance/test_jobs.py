@@ -335,7 +335,7 @@ class TestNight:
         caller, night = tenant.caller("supervisor"), Night(tenant)
         memory = own(caller, "piano", importance=1)
         age(tenant, memory, 90)
-        night.now = NOON.replace(hour=2, minute=59)
+        night.now = NOON.replace(hour=1, minute=59)
         tenant.server.run(night.queue.schedule())
         assert night.worked_off() == []
         night.now = NOON.replace(hour=4)

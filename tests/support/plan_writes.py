@@ -10,6 +10,7 @@ from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
 from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import SqlJobRuns
@@ -31,7 +32,8 @@ from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.embeddings import Column
-from memplane.domain.entities import mentions
+from memplane.domain.enrichment import Enriched
+from memplane.domain.entities import Mention, mentions
 from memplane.domain.lineage import Placement
 from memplane.domain.memory import Layer, Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
 from memplane.domain.terms import terms
@@ -57,6 +59,7 @@ SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
 TEXT = Text(nth(3), "user-3", 1, "The release is on Friday.")
 MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
+ENRICHED = Enriched(MENTIONED, (Mention("person", "Name", "name-3"),))
 TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
 
 
@@ -124,6 +127,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
+    "memories to enrich": lambda uow: uow.enrichments.due("rules/1", None, 200),
+    "memories to enrich, later": lambda uow: uow.enrichments.due("rules/1", nth(3), 200),
+    "lock memories to enrich": lambda uow: uow.enrichments.lock("rules/1", IDS),
+    "counted entities": lambda uow: uow.enrichments.counts(IDS),
+    "keep entities": lambda uow: uow.enrichments.keep("user-3", {nth(3): ENRICHED}, NOW),
+    "mark memories": lambda uow: uow.enrichments.mark(IDS, "rules/1"),
+    "named entities": lambda uow: uow.graph.named("user-3", MENTIONED, NOW),
+    "names that are known": lambda uow: uow.graph.known("user-3", MENTIONED),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
     "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
@@ -203,6 +214,7 @@ OF_A_NIGHT = {
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
     "holders of a vector",
     "users with something to compare",
+    "memories to enrich", "memories to enrich, later",
 }  # fmt: skip
 """These are of a tenant as a whole."""
 STORES = (
@@ -225,6 +237,7 @@ STORES = (
     SqlBudgets,
     SqlVectors,
     SqlJobUsers,
+    SqlEnrichments,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -98,6 +98,7 @@ schedules:
   seal: "35 4 * * *"
   reembed: off
   gc: off
+  enrichment: "0 2 * * *"
 attempts: 5
 pause_seconds: 30
 longest_pause_seconds: 3600
@@ -106,6 +107,7 @@ model:
   user_tokens_per_day: 1000
   input_price_per_million: 0.15
   output_price_per_million: 0.6
+entities: fast
 """,
 }
 

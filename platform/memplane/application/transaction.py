@@ -9,7 +9,7 @@ from uuid import UUID
 from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.key_history import KeyEntry
 from memplane.application.pair_records import Pairs
@@ -372,6 +372,7 @@ class UnitOfWork(Protocol):
     in_force: InForce
     pairs: Pairs
     job_users: JobUsers
+    enrichments: Enrichments
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -124,6 +124,34 @@ def is_only_noun(low: str) -> bool:
     return bool(senses) and all(int(sense, 36) >= first for sense in senses)
 
 
+def is_word(low: str) -> bool:
+    """Whether a lower-case word, or what it is a form of, is in the table."""
+    return bool(lexeme(low).forms)
+
+
+@lru_cache(maxsize=16_384)
+def is_kind_of(low: str, kind: str) -> bool:
+    """Whether what a lower-case noun names first is a kind of what another noun names first: `therapist`, `person`."""
+    wanted = next(iter(_named_first(kind)), "")
+    return any(wanted in (sense, *_all_above(sense)) for form in lexeme(low).forms for sense in _named_first(form))
+
+
+def _named_first(word: str) -> list[str]:
+    """The most frequent sense in which a word in its base form names a thing, if there is one."""
+    table = _table()
+    senses = table.lines.get(word, "").split("\t")[0].split()
+    return [sense for sense in senses if table.nouns <= int(sense, 36) < table.verbs][:1]
+
+
+def _all_above(sense: str) -> set[str]:
+    found: set[str] = set()
+    at = _parent(sense)
+    while at and at not in found:
+        found.add(at)
+        at = _parent(at)
+    return found
+
+
 def _forms(low: str) -> frozenset[str]:
     """The base forms in the table that a word may be a form of."""
     lines = _table().lines

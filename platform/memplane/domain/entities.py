@@ -1,7 +1,7 @@
 """Who and what a text mentions: people, organisations, places, addresses on the net, tags and dates, found by rule."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memplane.domain import entity_words as known
@@ -27,7 +27,8 @@ class Mention:
     key: str
 
 
-_Placed = tuple[int, int, str, str]  # start, end, kind, key
+Placed = tuple[int, int, str, str]
+"""A mention in a text: where it starts and ends, its kind and its key."""
 
 _UPPER = "".join(chr(code) for code in range(0x41, 0x530) if chr(code).isupper())
 _WORD = rf"[{_UPPER}](?:\w|['’](?!s\b|ll\b|m\b|ve\b|re\b|d\b|t\b)(?=\w)|[&-](?=\w)|\.(?=\w))*"
@@ -82,7 +83,7 @@ def key_of(name: str) -> str:
     return " ".join(words)[:MAX_KEY_CHARS].strip()
 
 
-def _on_the_net(text: str) -> Iterator[_Placed]:
+def _on_the_net(text: str) -> Iterator[Placed]:
     if "://" in text or "www." in text.lower():
         for match in _URL.finditer(text):
             url = match[0].rstrip(".,;:!?'’*_")
@@ -103,7 +104,7 @@ def _on_the_net(text: str) -> Iterator[_Placed]:
                 yield *match.span(), "hashtag", match[0].casefold()
 
 
-def _dates(text: str) -> Iterator[_Placed]:
+def _dates(text: str) -> Iterator[Placed]:
     for pattern, mark in zip(_DATES, "-.", strict=True):
         for match in pattern.finditer(text) if text.count(mark) > (mark == ".") else ():
             yield from _dated(match)
@@ -116,7 +117,7 @@ def _dates(text: str) -> Iterator[_Placed]:
                 yield from _dated(found)
 
 
-def _dated(match: re.Match[str]) -> Iterator[_Placed]:
+def _dated(match: re.Match[str]) -> Iterator[Placed]:
     parts = match.groupdict()
     month = int(parts.get("number") or _MONTHS.index(parts.get("month", "jan")[:3].lower()) + 1)
     day, year = int(parts["day"] or 0), parts["year"]
@@ -137,7 +138,7 @@ def _is_ordinary(word: str) -> bool:
     return plain in known.ORDINARY or plain in known.CALENDAR or plain in known.PEOPLES
 
 
-def _name_spans(text: str) -> Iterator[tuple[int, int, bool]]:
+def name_spans(text: str) -> Iterator[tuple[int, int, bool]]:
     """Runs of capitalised words without ordinary words at their ends, and whether a sentence begins with them."""
     for match in _NAMES.finditer(text):
         start, end = match.span()
@@ -164,7 +165,7 @@ def _name_spans(text: str) -> Iterator[tuple[int, int, bool]]:
             yield start, end, initial
 
 
-def _kind(text: str, start: int, end: int) -> str | None:
+def kind_beside(text: str, start: int, end: int) -> str | None:
     """The kind that a name's own words or the words beside it give it, if they do."""
     words = text[start:end].lower().replace(",", "").split()
     before = text[max(0, start - 40) : start].lower().split()
@@ -198,12 +199,12 @@ def _has_relation(text: str, end: int) -> bool:
     return bool(following) and following[0].strip(".,;:!?") in known.RELATIONS
 
 
-def _names(text: str) -> Iterator[_Placed]:
-    spans = list(_name_spans(text))
+def _names(text: str) -> Iterator[Placed]:
+    spans = list(name_spans(text))
     within = {text[start:end] for start, end, initial in spans if not initial}
     for start, end, initial in spans:
         name = text[start:end]
-        kind = _kind(text, start, end)
+        kind = kind_beside(text, start, end)
         if kind is None and initial and " " not in name and name not in within and not _is_marked(text, name, end):
             continue
         if kind is None and name.isupper() and len(name) > 6:
@@ -221,10 +222,16 @@ def mentions(text: str) -> tuple[Mention, ...]:
 
     A name whose kind one place shows is of that kind everywhere in the text.
     """
+    taken, left = masked(text)
+    return told(text, sorted([*taken, *_names(left)]))
+
+
+def masked(text: str) -> tuple[list[Placed], str]:
+    """What has a form of its own, and the text with that made unreadable."""
     special = list(_on_the_net(text)) if any(mark in text for mark in ("@", "#", "://", "www.", "WWW.")) else []
     if any(c in text for c in "0123456789"):
         special += _dates(text)
-    taken: list[_Placed] = []
+    taken: list[Placed] = []
     for placed in sorted(special, key=lambda placed: (placed[0], -placed[1])):
         if not taken or placed[0] >= taken[-1][1]:
             taken.append(placed)
@@ -235,8 +242,13 @@ def mentions(text: str) -> tuple[Mention, ...]:
             parts += [text[end : placed[0]], "_" * (placed[1] - placed[0])]
             end = placed[1]
         masked = "".join(parts) + text[end:]
+    return taken, masked
+
+
+def told(text: str, placed: Iterable[Placed]) -> tuple[Mention, ...]:
+    """Mentions in their order, each once, at most twenty; a name whose kind one place shows is of that kind."""
     found: dict[tuple[str, str], Mention] = {}
-    for start, end, kind, key in sorted([*taken, *_names(masked)]):
+    for start, end, kind, key in placed:
         name = text[start:end]
         if kind == "url":
             name = name[: len(name) - len(name.split("://")[-1])].lower() + _lower_host(name.split("://")[-1])

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 NIGHTLY = (
+    "enrichment",
     *("sessions", "consolidation", "procedures", "insights", "reflections"),
     *("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures", "seal"),
     *("reembed", "gc"),
@@ -40,6 +41,13 @@ class Schedule:
     last: Callable[[datetime], datetime] = field(compare=False, repr=False)
 
 
+class Extraction(StrEnum):
+    """How entities are looked for at night."""
+
+    FAST = "fast"
+    ACCURATE = "accurate"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRules:
     """What a language model may be asked for in a day, and what that costs.
@@ -71,6 +79,7 @@ class WorkerRules:
         pause: before the second attempt; twice as long before each that follows.
         longest_pause: the most of that.
         model: what a language model may be asked for.
+        entities: how entities are looked for: by rules alone, or with whatever models there are.
     """
 
     schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
@@ -78,6 +87,7 @@ class WorkerRules:
     pause: timedelta = timedelta(seconds=30)
     longest_pause: timedelta = timedelta(hours=1)
     model: ModelRules = ModelRules()
+    entities: Extraction = Extraction.ACCURATE
 
     def pause_after(self, attempts: int) -> timedelta:
         """How long a job waits that failed so often in a row."""

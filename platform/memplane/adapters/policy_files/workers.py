@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from croniter import CroniterBadDateError, croniter
 
 from memplane.adapters.policy_files.value import Value
-from memplane.domain.working import NIGHTLY, ModelRules, Schedule, WorkerRules
+from memplane.domain.working import NIGHTLY, Extraction, ModelRules, Schedule, WorkerRules
 
 MAX_SECONDS = 86_400
 MAX_TOKENS = 1_000_000_000_000
@@ -15,7 +15,7 @@ _FIELDS = 5
 
 def read_workers(root: Value) -> WorkerRules:
     """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model"))
+    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model"), ("entities",))
     schedules = {name: _schedule(value) for name, value in fields["schedules"].fields(NIGHTLY).items()}
     shortest = fields["pause_seconds"].whole(1, MAX_SECONDS, fallback=1)
     longest = fields["longest_pause_seconds"].whole(1, MAX_SECONDS, fallback=MAX_SECONDS)
@@ -26,6 +26,7 @@ def read_workers(root: Value) -> WorkerRules:
         attempts=fields["attempts"].whole(1, 100, fallback=1),
         pause=timedelta(seconds=shortest),
         longest_pause=timedelta(seconds=longest),
+        entities=fields["entities"].choice("way", Extraction, Extraction.ACCURATE),
         model=_model(fields["model"]),
     )
 

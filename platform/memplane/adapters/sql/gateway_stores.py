@@ -1,6 +1,6 @@
 """What the write gateway keeps beside memories: tombstones, relations and entities, answers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -22,6 +22,29 @@ def wanted_names(tenant: str, user_id: str, mentions: Sequence[Mention]) -> dict
     """By what the entities of mentions are looked up."""
     kinds = sorted(NAMED | {mention.kind for mention in mentions})
     return {"tenant_id": tenant, "user_id": user_id, "keys": sorted({each.key for each in mentions}), "kinds": kinds}
+
+
+def matched(
+    names: Sequence[KnownName], wanted: Collection[tuple[str, str]]
+) -> tuple[dict[tuple[str, str], UUID], dict[UUID, str]]:
+    """By kind and key the ids of entities that are known, and the kinds of those that a text shows first.
+
+    A name whose kind only one of two texts shows is one entity.
+    """
+    aliased = {name.key: name for name in names if name.alias}
+    exact = {(name.kind, name.key): name for name in names if not name.alias}
+    alike = {name.key: name for name in names if not name.alias and name.kind in NAMED}
+    found: dict[tuple[str, str], UUID] = {}
+    shown: dict[UUID, str] = {}
+    for kind, key in wanted:
+        known = aliased.get(key) or exact.get((kind, key))
+        if known is None and kind in NAMED and (other := alike.get(key)) and UNKNOWN in (kind, other.kind):
+            known = other
+            if kind != UNKNOWN:
+                shown[known.id] = kind
+        if known is not None:
+            found[kind, key] = known.id
+    return found, shown
 
 
 class SqlTombstones:
@@ -98,29 +121,41 @@ class SqlGraph:
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> list[UUID]:
         """Ids of a user's entities, made where they are new; an alias leads to the entity that has it."""
+        return sorted({*(await self.named(user_id, mentions, now, known)).values()})
+
+    async def named(
+        self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
+    ) -> dict[tuple[str, str], UUID]:
+        """By kind and key of each mention, the id of its entity; see :meth:`entities`."""
         if not mentions:
-            return []
+            return {}
         wanted = {(mention.kind, mention.key): mention for mention in mentions}
         if known is None:
-            rows = await self._session.execute(prepared.KNOWN_ENTITIES, wanted_names(self._tenant, user_id, mentions))
-            known = [KnownName(row.id, row.key, row.kind, row.alias) for row in rows]
-        left, found = await self._matched(known, wanted)
-        made = {new_id(): mention for _, mention in sorted(left.items())}
+            known = await self.known(user_id, mentions)
+        found, shown = matched(known, wanted)
+        for entity_id, kind in sorted(shown.items()):
+            await self._is_of_kind(entity_id, kind)
+        made = {place: new_id() for place in sorted(wanted.keys() - found.keys())}
         values = [
             {
                 "tenant_id": self._tenant,
                 "id": entity_id,
                 "user_id": user_id,
-                "kind": mention.kind,
-                "name": mention.name,
-                "name_key": mention.key,
+                "kind": kind,
+                "name": wanted[kind, key].name,
+                "name_key": key,
                 "created_at": now,
             }
-            for entity_id, mention in made.items()
+            for (kind, key), entity_id in made.items()
         ]
         if values:
             await self._session.add(ENTITIES, values)
-        return sorted(found | set(made))
+        return found | made
+
+    async def known(self, user_id: str, mentions: Sequence[Mention]) -> list[KnownName]:
+        """What a user's entities are called that have one of these names."""
+        rows = await self._session.execute(prepared.KNOWN_ENTITIES, wanted_names(self._tenant, user_id, mentions))
+        return [KnownName(row.id, row.key, row.kind, row.alias) for row in rows]
 
     async def mention(self, memory: Memory, entities: Sequence[UUID]) -> None:
         """Note which entities a memory mentions, instead of those that it did before."""
@@ -172,28 +207,6 @@ class SqlGraph:
         await self._session.execute(self._session.insert(tables.entity_aliases).values(values).on_conflict_do_nothing())
         await self._session.execute(sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id == gone))
         return True
-
-    async def _matched(
-        self, names: Sequence[KnownName], wanted: Mapping[tuple[str, str], Mention]
-    ) -> tuple[Mapping[tuple[str, str], Mention], set[UUID]]:
-        """What is not known yet, and the ids of what is.
-
-        A name whose kind only one of two texts shows is one entity.
-        """
-        aliased = {name.key: name for name in names if name.alias}
-        exact = {(name.kind, name.key): name for name in names if not name.alias}
-        alike = {name.key: name for name in names if not name.alias and name.kind in NAMED}
-        left, found = dict(wanted), set()
-        for kind, key in wanted:
-            known = aliased.get(key) or exact.get((kind, key))
-            if known is None and kind in NAMED and (other := alike.get(key)) and UNKNOWN in (kind, other.kind):
-                known = other
-                if kind != UNKNOWN:
-                    await self._is_of_kind(known.id, kind)
-            if known is not None:
-                found.add(known.id)
-                del left[kind, key]
-        return left, found
 
     async def _is_of_kind(self, entity_id: UUID, kind: str) -> None:
         e = tables.entities.c

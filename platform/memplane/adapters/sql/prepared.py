@@ -112,7 +112,9 @@ def replacing(*, with_material: bool, active: bool) -> sa.Update:
     """A memory by its id, all but what is counted beside; an active one only where no other is of its value or name."""
     names = [name for name in (*_REPLACED, *(_MATERIAL if with_material else ())) if name not in _COUNTED]
     values = {name: sa.bindparam(f"new_{name}", type_=_M[name].type) for name in names}
-    statement = sa.update(tables.memories).where(_is(_M.tenant_id, "of_tenant"), _M.id == values["id"]).values(values)
+    anew = {"enriched_by": sa.null()} if with_material else {}
+    statement = sa.update(tables.memories).where(_is(_M.tenant_id, "of_tenant"), _M.id == values["id"])
+    statement = statement.values(values | anew)
     if not active:
         return statement
     other = tables.memories.alias("other")

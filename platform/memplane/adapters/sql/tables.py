@@ -155,6 +155,7 @@ memories = sa.Table(
     sa.Column("terms", sa.LargeBinary, nullable=False),
     sa.Column("embedding", Embedding()),
     sa.Column("embedding_2", Embedding()),
+    sa.Column("enriched_by", sa.String(63)),  # what looked for its entities since its text was written
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.CheckConstraint("importance BETWEEN 1 AND 5", name="importance"),

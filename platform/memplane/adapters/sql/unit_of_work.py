@@ -13,6 +13,7 @@ from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
 from memplane.adapters.sql.consent_stores import SqlConsents
+from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
 from memplane.adapters.sql.job_runs import Send, SqlJobRuns
@@ -26,7 +27,7 @@ from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
@@ -85,7 +86,8 @@ class SqlUnitOfWork:
         self.journal: Journal = SqlJournal(session)
         self.keys: KeyStore = SqlKeys(session)
         self.tombstones: Tombstones = SqlTombstones(session)
-        self.graph: Graph = SqlGraph(session)
+        self.graph: Graph = (graph := SqlGraph(session))
+        self.enrichments: Enrichments = SqlEnrichments(session, graph)
         self.answers: Answers = SqlAnswers(session)
         self.consents: Consents = SqlConsents(session)
         self.upkeep: Upkeep = SqlUpkeep(session, syntax)

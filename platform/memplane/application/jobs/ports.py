@@ -9,6 +9,7 @@ from memplane.application.jobs.records import JobRun, Spent, Wanted
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.vectors import Vector
 from memplane.domain.embeddings import Column
+from memplane.domain.enrichment import Enriched
 from memplane.domain.lifecycle import Weighed
 from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.scope import Scope
@@ -84,6 +85,34 @@ class Budgets(Protocol):
 
     async def sweep(self, before: date) -> None:
         """Remove what was counted of days before one."""
+        ...
+
+
+class Enrichments(Protocol):
+    """The second look at memories with few entities, within a transaction."""
+
+    async def due(self, by: str, after: UUID | None, limit: int) -> list[Memory]:
+        """Active memories at which this did not look since they were written, after one, in the order of their ids."""
+        ...
+
+    async def lock(self, by: str, ids: Sequence[UUID]) -> list[Memory]:
+        """Those of some memories that are still due, locked, in the order of their ids."""
+        ...
+
+    async def counts(self, ids: Sequence[UUID]) -> Mapping[UUID, int]:
+        """How many entities memories mention; those without any are left out."""
+        ...
+
+    async def keep(self, user_id: str, found: Mapping[UUID, Enriched], now: datetime) -> int:
+        """Link a user's memories with what they mention, and no longer with what they only seemed to.
+
+        Returns:
+            How many memories mention something that they did not before.
+        """
+        ...
+
+    async def mark(self, ids: Sequence[UUID], by: str) -> None:
+        """Note what looked at memories that are locked; without a version."""
         ...
 
 
