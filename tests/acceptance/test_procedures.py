@@ -1,10 +1,13 @@
 """Procedures: steps that a person dictates, and ways of working that come again; only who asks for them gets them."""
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from memplane.adapters.policy_files.loading import shipped_policies
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.killing import killed_after
@@ -55,8 +58,24 @@ def repeated(caller: Caller, threads: int = 3, user: str = USER) -> list[str]:
     return [each for nth in range(threads) for each in observed(caller, f"thread-{nth}", *TOOLS, user=user)]
 
 
+def dictating(start_server: Callable[..., RunningServer], folder: Path) -> Tenant:
+    """A tenant whose policy lets the supervisor write procedures, which it still does not read."""
+    for file in shipped_policies().glob("*.yaml"):
+        (folder / file.name).write_text(file.read_text())
+    categories = folder / "categories.yaml"
+    shipped = re.search(r"^  supervisor: \[(.*)\]$", categories.read_text(), re.MULTILINE)
+    assert shipped is not None
+    allowed = f"  supervisor: {{read: [{shipped[1]}], write: [{shipped[1]}, procedural]}}"
+    categories.write_text(categories.read_text().replace(shipped[0], allowed))
+    return Tenant(start_server(policies=folder))
+
+
 class TestDictated:
     """Steps that a user tells to be remembered are kept at once, by rule."""
+
+    @pytest.fixture
+    def tenant(self, start_server: Callable[..., RunningServer], tmp_path: Path) -> Tenant:
+        return dictating(start_server, tmp_path)
 
     def test_they_are_numbered_and_name_their_turn(self, supervisor: Caller, executor: Caller) -> None:
         turn = supervisor.say(ORDER)
@@ -91,11 +110,6 @@ class TestDictated:
         assert [each["action"] for each in answer["extracted"] if each["category"] == "procedural"] == ["refused"]
         assert procedures(executor) == []
 
-    def test_writing_a_procedure_is_still_not_the_agents(self, supervisor: Caller) -> None:
-        body = {"user_id": USER, "category": "procedural", "content": "How.", "type": "procedural", "steps": STEPS}
-        refused(supervisor.post("/v1/memories", body), 403, "category_forbidden")
-        refused(supervisor.query("release", categories=["procedural"]), 403, "category_forbidden")
-
     def test_they_go_with_their_user(self, tenant: Tenant, supervisor: Caller, executor: Caller) -> None:
         supervisor.say(ORDER)
         assert len(procedures(executor)) == 1
@@ -104,8 +118,24 @@ class TestDictated:
         assert procedures(executor) == []
 
 
+def test_an_agent_that_writes_no_procedures_dictates_none(
+    supervisor: Caller, executor: Caller, start_server: Callable[..., RunningServer], tmp_path: Path
+) -> None:
+    assert [each for each in supervisor.say(ORDER)["extracted"] if each["category"] == "procedural"] == []
+    assert procedures(executor) == []
+    body = {"user_id": USER, "category": "procedural", "content": "How.", "type": "procedural", "steps": STEPS}
+    refused(supervisor.post("/v1/memories", body), 403, "category_forbidden")
+    other = dictating(start_server, tmp_path)  # the control
+    assert [each["category"] for each in other.caller("supervisor").say(ORDER)["extracted"]] == ["procedural"]
+    assert len(procedures(other.caller("executor"))) == 1
+
+
 class TestNeverUnasked:
     """No read brings a procedure that was not asked for; each brings it when it is."""
+
+    @pytest.fixture
+    def tenant(self, start_server: Callable[..., RunningServer], tmp_path: Path) -> Tenant:
+        return dictating(start_server, tmp_path)
 
     def test_on_every_read(self, tenant: Tenant, supervisor: Caller) -> None:
         supervisor.say(ORDER)

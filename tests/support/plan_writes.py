@@ -246,5 +246,5 @@ INSERTS = {
 """These look nothing up."""
 LISTS = {"all", "latest", "users"}
 """All keys or runs for an administrator, all threads for pruning, all users for a replay."""
-OTHERWISE = {"fade", "forget_history", "next_due", "sweep_proposals"}
-"""As `promote`; a function of the database; SQLite's queue alone; once a night, of which half may have lapsed."""
+OTHERWISE = {"alone", "fade", "forget_history", "next_due", "sweep_proposals"}
+"""A lock; as `promote`; a function of the database; SQLite's queue; once a night, of which half may have lapsed."""

@@ -15,9 +15,8 @@ from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError
 from memplane.domain.extraction import Extracted, extract
-from memplane.domain.inferring import writer
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn
-from memplane.domain.policy import Policy, Trust
+from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
@@ -68,22 +67,15 @@ def statements_of(
 
 
 def _dictated(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> list[Statement]:
-    """The steps that a user tells to be remembered.
-
-    That is the user's own order, as an acknowledgement in a turn is: where the agent that records the turn does not
-    write procedures, they are written as by an agent that does. It does not read them for that.
-    """
+    """The steps that a user tells to be remembered, where the agent that records the turn writes procedures."""
     told = dictated(turn.text)
-    writes = PROCEDURAL in policy.allowlist(agent).write
-    acting = agent if writes else writer(policy, PROCEDURAL, reads=False)
-    if told is None or acting is None or (principal.trust is not Trust.FULL and not writes):
+    if told is None or PROCEDURAL not in policy.allowlist(agent).write:
         return []
     stated = Extracted(told.content, PROCEDURAL, MemoryType.PROCEDURAL, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)
-    new = replace(_memory(turn, stated), agent_id=turn.agent_id or agent)
     try:
-        memory = prepare(principal, policy, new, now, acting, Source.EXTRACTION)
+        memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
     except MemplaneError:
-        return []  # as below
+        return []  # as above
     return [Statement(stated, memory, _sensitive(policy, stated, memory))]
 
 

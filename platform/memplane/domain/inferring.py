@@ -219,12 +219,10 @@ def readers_share(policy: Policy, category: str) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*readers))) if readers else ()
 
 
-def writer(policy: Policy, category: str, *, reads: bool = True) -> str | None:
-    """The first agent of the policy that writes a category, and reads it where that is wanted; or none."""
-    for name, allowed in policy.allowlists.items():
-        if category in allowed.write and (category in allowed.read or not reads):
-            return name
-    return None
+def writer(policy: Policy, category: str) -> str | None:
+    """The first agent of the policy that reads and writes a category; or none."""
+    allowed = policy.allowlists.items()
+    return next((name for name, may in allowed if category in may.write and category in may.read), None)
 
 
 _STORES = (Visibility.PRIVATE, Visibility.SHARED, Visibility.SOCIAL)

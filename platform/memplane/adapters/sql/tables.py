@@ -79,7 +79,6 @@ __all__ = [
     "user_context",
 ]
 
-
 tenants = sa.Table(
     "tenants",
     metadata,

@@ -33,7 +33,7 @@ def convert(
 
     The target has to be empty. A run that was interrupted goes on where it stopped when it is run again.
     """
-    from memplane.bootstrap import convert as run  # noqa: PLC0415 - the database, which help does not wait for
+    from memplane.entrypoints.cli.copying import convert as run  # noqa: PLC0415 - the database, which help does not wait for
 
     settings = settings_of()
     with _progress(shown=not json) as told:
@@ -50,7 +50,7 @@ def backup(
     json: Json = False,
 ) -> None:
     """Copy the SQLite file of the data folder while a server runs. The copy is opened like the file itself."""
-    from memplane.bootstrap import backup as run  # noqa: PLC0415 - the database, which help does not wait for
+    from memplane.entrypoints.cli.copying import backup as run  # noqa: PLC0415 - the database, which help does not wait for
 
     source = asyncio.run(run(settings_of(data=data, storage=storage), file))
     told = plain(f"{file} is a copy of {source}. To restore it, stop the server and put it in that file's place.")
