@@ -45,10 +45,10 @@ from memplane.application.items import Items
 from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.enriching import EnrichEntities
+from memplane.application.jobs.facts import conversations
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.reembedding import Reembed
 from memplane.application.jobs.running import Jobs
-from memplane.application.jobs.sessions import SumUpSessions
 from memplane.application.jobs.steps import Prepare
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.key_admin import KeyAdministration
@@ -130,10 +130,9 @@ class Application:
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)
         self.close_session = CloseSessions(self.storage, gateway)
-        # a model is loaded when it is asked for: that takes seconds, which no command waits for that does without
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
         prepared: dict[str, Prepare] = {
-            "sessions": SumUpSessions(self.storage, self.policies, self.close_session),
+            **conversations(self.storage, self.policies, self.close_session, self.thinking, prompt_file("facts")),
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
             "enrichment": EnrichEntities(self.storage, self.policies, extractors_of(settings, self.thinking)),
             "reembed": Reembed(self.storage, self.embedders),

@@ -38,7 +38,7 @@ COPIES = 2 * BATCH + 100
 RATE, DAYS = 0.01, 70
 ATTEMPTS = 3
 OFF = "".join(f"  {name}: off\n" for name in NIGHTLY)  # nothing is done that the test did not ask for
-MODEL = re.search(r"^model:\n( .*\n)+", (shipped_policies() / "workers.yaml").read_text(), re.MULTILINE)
+MODEL = re.search(r"^model:\n(.*\n)+", (shipped_policies() / "workers.yaml").read_text(), re.MULTILINE)
 assert MODEL is not None
 WORKERS = f"schedules:\n{OFF}attempts: {ATTEMPTS}\npause_seconds: 1\nlongest_pause_seconds: 2\n{MODEL[0]}"
 

@@ -41,6 +41,8 @@ KEYED = {
     "sql/enrichments.py SqlEnrichments._unseen": "the work of the night, on all of a tenant; shown to nobody",
     "sql/enrichments.py SqlEnrichments.mark": "notes at memories that `lock` has locked who looked at them",
     "sql/closings.py SqlClosings.begun": "when a thread began whose turns a scoped read has brought",
+    "sql/closings.py SqlClosings.unread": "turns of closed conversations, for the work of the night; shown to nobody",
+    "sql/closings.py SqlClosings.left": "which of the turns that `unread` has brought are still there",
     "sql/closings.py SqlClosings.resting": "reads how many turns a thread has, for the work of the night",
     "sql/pairs.py SqlPairs.next_user": "names a user to the work of the night; shown to nobody",
     "sql/pairs.py SqlPairs.glanced": "numbers of a user's memories, for the work of the night",

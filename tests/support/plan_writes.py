@@ -28,6 +28,7 @@ from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
 from memplane.application.records import ChangedMemory, ContextField, Look, Proposal, Signal, Told
+from memplane.application.session_records import Unread
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
@@ -137,6 +138,13 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "names that are known": lambda uow: uow.graph.known("user-3", MENTIONED),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
     "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
+    "unread conversations": lambda uow: uow.closings.unread(NOW, 20, 30),
+    "consolidated conversations": lambda uow: uow.closings.read_to([("user-3", "thread-7"), ("user-4", "thread-7")]),
+    "a consolidated conversation": lambda uow: uow.closings.consolidated([Unread("user-3", "thread-7", "a", 3, 7)]),
+    "postponed conversations": lambda uow: uow.closings.postpone([("user-3", "thread-7")], NOW),
+    "turns that are left": lambda uow: uow.closings.left(IDS),
+    "doubted memories": lambda uow: uow.upkeep.doubt(IDS, 0.3),
+    "facts of a day": lambda uow: uow.budgets.drawn(["user-3", "user-4"], NOW.date()),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
     "users with something to compare": lambda uow: uow.pairs.next_user("user-3", NOW),
     "what may be compared": lambda uow: uow.pairs.glanced("user-3", NOW - timedelta(days=90), NOW, 500),
@@ -213,6 +221,7 @@ OF_A_NIGHT = {
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
     "holders of a vector",
+    "unread conversations",
     "users with something to compare",
     "memories to enrich", "memories to enrich, later",
 }  # fmt: skip
@@ -241,7 +250,7 @@ STORES = (
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
-    "add_writes", "bury", "events", "keep", "link", "log", "note", "record", "seal", "send", "signal",
+    "add_writes", "bury", "draw", "events", "keep", "link", "log", "note", "record", "seal", "send", "signal",
 }  # fmt: skip
 """These look nothing up."""
 LISTS = {"all", "latest", "users"}

@@ -83,6 +83,7 @@ purge_days: 30
     "workers.yaml": """\
 schedules:
   sessions: "0 3 * * *"
+  facts: "1 3 * * *"
   consolidation: "30 3 * * *"
   procedures: "5 3 * * *"
   insights: "10 3 * * *"
@@ -108,6 +109,7 @@ model:
   input_price_per_million: 0.15
   output_price_per_million: 0.6
 entities: fast
+facts: {mode: llm, user_per_day: 7}
 """,
 }
 

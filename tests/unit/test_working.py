@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy_files import load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
-from memplane.domain.working import NIGHTLY, ModelRules, WorkerRules
+from memplane.domain.working import NIGHTLY, FactRules, Mode, ModelRules, WorkerRules
 from unit.small_policy import SMALL, WORKERS, mistakes, write_small
 
 FRIDAY = datetime(2026, 11, 20, 4, 15, tzinfo=UTC)
@@ -57,7 +57,7 @@ def test_the_shipped_schedules() -> None:
 @pytest.mark.parametrize("wrong", ['"61 4 * * *"', '"0 4 * *"', '"@daily"', '"0 4 30 2 *"', '"0 4 * * * *"', "4"])
 def test_what_is_no_schedule_is_told_with_its_place(tmp_path: Path, wrong: str) -> None:
     changed(tmp_path, '"30 4 * * *"', wrong)
-    assert mistakes(tmp_path) == [(WORKERS, 13, "schedules.purge")]
+    assert mistakes(tmp_path) == [(WORKERS, 14, "schedules.purge")]
 
 
 def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 21, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 22, "longest_pause_seconds")]
 
 
 def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
@@ -75,20 +75,23 @@ def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
     assert rules == ModelRules(5000, 1000, 0.15, 0.6)
     assert rules.cost(1_000_000, 500_000) == pytest.approx(0.45)
     assert load_policy(shipped_policies()).workers.model == ModelRules()
+    assert load_policy(write_small(tmp_path)).workers.facts == FactRules(Mode.LLM, 7)
+    assert load_policy(shipped_policies()).workers.facts == FactRules()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "key"),
     [
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 24, "user_tokens_per_day"),
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 24, "user_tokens_per_day"),
-        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 25, "input_price_per_million"),
-        ("  input_price_per_million: 0.15\n", "", 22, "input_price_per_million"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 25, "user_tokens_per_day"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 25, "user_tokens_per_day"),
+        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 26, "input_price_per_million"),
+        ("mode: llm", "mode: magic", 29, "mode"),
+        ("  input_price_per_million: 0.15\n", "", 23, "input_price_per_million"),
     ],
 )
 def test_caps_that_are_none(tmp_path: Path, old: str, new: str, line: int, key: str) -> None:
     changed(tmp_path, old, new)
-    assert mistakes(tmp_path) == [(WORKERS, line, f"model.{key}")]
+    assert mistakes(tmp_path) == [(WORKERS, line, f"{'facts' if key == 'mode' else 'model'}.{key}")]
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -1,5 +1,6 @@
 """Close a conversation: what it was about is summed up, as a memory that is found like any other."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,6 +8,7 @@ from uuid import UUID
 
 from memplane.application.beside import Placed, evidence, is_rejected
 from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.jobs.enqueueing import enqueue
 from memplane.application.offload import offload
 from memplane.application.once import Once
 from memplane.application.placing import Fresh, note_mentions, place
@@ -16,14 +18,15 @@ from memplane.application.session_records import Closing
 from memplane.application.threads import thread_user
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
-from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.errors import Conflict, NotFound, StorageUnavailable
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
 from memplane.domain.policy import Policy
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.principal import KeyScope, Principal, Reach
 from memplane.domain.scope import Filters, read_scope
 from memplane.domain.sessions import Said, Summary, summarised
 
+logger = logging.getLogger("memplane.sessions")
 MOST = 1_000
 """The last turns of a conversation that are read to sum it up."""
 _TITLE = 120
@@ -62,7 +65,7 @@ class CloseSessions:
 
     def __init__(self, storage: Storage, gateway: Gateway) -> None:
         self._storage = storage
-        self._gateway = gateway
+        self.gateway = gateway
 
     async def __call__(
         self,
@@ -87,19 +90,32 @@ class CloseSessions:
             AmbiguousThread: several users of the caller have one, and none was named.
             CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
         """
-        policy, now = self._gateway.begin(principal)
+        policy, now = self.gateway.begin(principal)
         principal.require(KeyScope.READ)  # the answer tells what was said
         speaker, thread = principal.speak_as(agent), clean_id(thread_id, "thread_id") or ""
         policy.check_write(speaker, policy.turns_category)
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
-        await self._gateway.replayed(principal, once)
+        await self.gateway.replayed(principal, once)
         read = await self.read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
 
         async def work(write: Write) -> Closed:
             return await closed(write, read, thread, speaker)
 
-        return await self._gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
+        done = await self.gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
+        if done.outcome == "closed":
+            await self._queued(principal, now)
+        return done
+
+    async def _queued(self, principal: Principal, now: datetime) -> None:
+        """Let what was said be consolidated soon.
+
+        Not in the transaction that closes: its user is locked there, and a worker locks the job before its users.
+        """
+        try:
+            await self._storage.write(Reach(principal.tenant), lambda uow: enqueue(uow, "facts", now))
+        except (Conflict, StorageUnavailable) as error:
+            logger.warning("a closed conversation waits for the night to be consolidated: %s", error.code)
 
     async def read(self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]) -> Read:
         """A conversation and what it comes to, before the transaction that closes it opens.
@@ -129,7 +145,7 @@ class CloseSessions:
         if summary is None:
             return Read(user, turns, None, None, None)
         memory = prepare(principal, policy, _told(policy, user, thread, summary), now, speaker, Source.CONSOLIDATION)
-        return Read(user, turns, summary, memory, await self._gateway.material_of(memory.text))
+        return Read(user, turns, summary, memory, await self.gateway.material_of(memory.text))
 
 
 async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:

@@ -43,12 +43,13 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A memory that was drawn from a turn, or the proposal that it became, and what was done with it."""
+    """A memory that was drawn from a turn, or the proposal that it became, and what was done with it, and to others."""
 
     id: UUID | None
     content: str
     category: str
     action: str
+    overruled: tuple[UUID, ...] = ()
 
 
 def statements_of(
@@ -57,7 +58,7 @@ def statements_of(
     """What a user's turn states, of the categories that the agent may write; as the policy lets it be stored."""
     found = _dictated(principal, policy, turn, now, agent)
     limit = MAX_DRAWN - len(found)
-    for stated in extract(turn.text, speaker=_name(turn.actor_id), when=turn.event_time, limit=limit):
+    for stated in extract(turn.text, speaker=speaker_name(turn.actor_id), when=turn.event_time, limit=limit):
         try:
             memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
         except MemplaneError:
@@ -88,7 +89,7 @@ def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[State
     return stated_in(policy, memory)
 
 
-def _name(actor: str | None) -> str | None:
+def speaker_name(actor: str | None) -> str | None:
     """An actor's id where it reads like a person's name."""
     words = (actor or "").split()
     named = 1 <= len(words) <= 3 and all(word[:1].isupper() and word.replace("-", "").isalpha() for word in words)
@@ -118,7 +119,7 @@ async def draw(
             continue
         stored = result.proposal or (None if result.outcome == REFUSED else result.memory.id)
         # the turn's own words: whether the agent may read what they were merged into is another matter
-        done.append(Drawn(stored, memory.text.content, stated.category, result.outcome))
+        done.append(Drawn(stored, memory.text.content, stated.category, result.outcome, result.overruled))
     return tuple(done)
 
 

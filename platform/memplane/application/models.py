@@ -53,6 +53,19 @@ class Prompt:
         return Sent(f"{self.instructions}\n\n{_RULE.format(delimiter)}", fence(lines, delimiter, "Material"))
 
 
+class Instructions(Protocol):
+    """Words of our own that tell a model what to do, without what it is to do it with."""
+
+    @property
+    def version(self) -> str:
+        """Which words exactly."""
+        ...
+
+    def about(self, text: str) -> Prompt:
+        """The prompt, about a text."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
     """What a model answered.

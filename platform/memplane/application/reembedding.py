@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import SETTING
-from memplane.application.jobs.queueing import enqueue
+from memplane.application.jobs.enqueueing import enqueue
 from memplane.application.jobs.reembedding import PROGRESS, begin_phase
 from memplane.application.jobs.vector_records import Progress
 from memplane.application.ports import Clock, Storage

@@ -1,9 +1,12 @@
 """What of a conversation is noted when it is closed, and what keeps it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
+
+from memplane.domain.memory import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,30 @@ class Resting:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A closed conversation of which a part was not consolidated yet, and the next of its turns.
+
+    Attributes:
+        agent: for whom it was closed.
+        seq: the last turn that was consolidated.
+        until: the last turn of this part.
+        turns: those of the part that are there, in their order.
+    """
+
+    user_id: str
+    thread_id: str
+    agent: str
+    seq: int
+    until: int
+    turns: Sequence[Turn] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose conversation it is, and which."""
+        return self.user_id, self.thread_id
+
+
 class Closings(Protocol):
     """What is noted of conversations when they are closed, within a transaction."""
 
@@ -58,4 +85,24 @@ class Closings(Protocol):
 
     async def keep(self, closing: Closing) -> None:
         """Note a closing, in place of the one before."""
+        ...
+
+    async def unread(self, moment: datetime, limit: int, part: int) -> list[Unread]:
+        """Closed conversations to go on with by a moment, by their names, each with its next so many turns."""
+        ...
+
+    async def read_to(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], int]:
+        """Up to which turn closed conversations were consolidated."""
+        ...
+
+    async def consolidated(self, parts: Sequence[Unread]) -> None:
+        """Note that parts of conversations were consolidated."""
+        ...
+
+    async def postpone(self, keys: Sequence[tuple[str, str]], until: datetime) -> None:
+        """Let closed conversations not be gone on with before a moment."""
+        ...
+
+    async def left(self, turn_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Those of some turns that are there."""
         ...

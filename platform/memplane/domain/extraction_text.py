@@ -139,6 +139,18 @@ def own_words(text: str) -> str:
     return _without_pasted(text) if _FIRST_PERSON.search(text) else ""
 
 
+def plain_sentences(text: str) -> list[str]:
+    """The sentences of a message, whoever they are about; without code, pasted and quoted lines."""
+    if len(text) > READ:
+        text = text[: max(text.rfind(end, 0, READ) for end in ".!?\n") + 1]
+    return [each for each in _sentences(_without_pasted(text.translate(_STRAIGHT))) if each]
+
+
+def doubtful_words(sentence: str) -> bool:
+    """Whether a sentence supposes, jokes, or reports what someone else said."""
+    return bool(_UNSURE.search(sentence))
+
+
 def other_voice(words: str) -> bool:
     """Whether the words speak as someone else, or ask for text to be written or worked on."""
     return bool(_OTHER_VOICE.search(words))

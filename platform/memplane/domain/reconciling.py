@@ -138,7 +138,7 @@ def says_more(text: MemoryText, other: MemoryText) -> bool:
 
 def said_at(memory: Memory) -> datetime:
     """When it was said: the time of the turn that it was drawn from, else of its storing."""
-    if memory.source not in {Source.EXTRACTION, Source.MIGRATION} or memory.valid_from is None:
+    if memory.source not in {Source.EXTRACTION, Source.CONSOLIDATION, Source.MIGRATION} or memory.valid_from is None:
         return memory.recorded_at
     return min(memory.valid_from, memory.recorded_at)  # nobody says a thing before it is told, whatever a payload has
 

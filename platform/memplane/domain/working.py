@@ -7,7 +7,7 @@ from enum import StrEnum
 
 NIGHTLY = (
     "enrichment",
-    *("sessions", "consolidation", "procedures", "insights", "reflections"),
+    *("sessions", "facts", "consolidation", "procedures", "insights", "reflections"),
     *("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures", "seal"),
     *("reembed", "gc"),
 )
@@ -69,6 +69,27 @@ class ModelRules:
         return (input_tokens * self.input_price + output_tokens * self.output_price) / 1_000_000
 
 
+class Mode(StrEnum):
+    """How facts are drawn of a conversation that was closed."""
+
+    RULES = "rules"
+    HYBRID = "hybrid"
+    LLM = "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class FactRules:
+    """How facts are drawn of a conversation that was closed.
+
+    Attributes:
+        mode: by rules alone, by rules and a model, or by a model alone.
+        user_per_day: the most that a model draws of a user's words within a day (UTC).
+    """
+
+    mode: Mode = Mode.HYBRID
+    user_per_day: int = 50
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerRules:
     """How background work is done.
@@ -80,6 +101,7 @@ class WorkerRules:
         longest_pause: the most of that.
         model: what a language model may be asked for.
         entities: how entities are looked for: by rules alone, or with whatever models there are.
+        facts: how facts are drawn of conversations.
     """
 
     schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
@@ -88,6 +110,7 @@ class WorkerRules:
     longest_pause: timedelta = timedelta(hours=1)
     model: ModelRules = ModelRules()
     entities: Extraction = Extraction.ACCURATE
+    facts: FactRules = FactRules()
 
     def pause_after(self, attempts: int) -> timedelta:
         """How long a job waits that failed so often in a row."""

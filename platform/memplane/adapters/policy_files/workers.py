@@ -5,17 +5,20 @@ from datetime import UTC, datetime, timedelta
 from croniter import CroniterBadDateError, croniter
 
 from memplane.adapters.policy_files.value import Value
-from memplane.domain.working import NIGHTLY, Extraction, ModelRules, Schedule, WorkerRules
+from memplane.domain.working import NIGHTLY, Extraction, FactRules, Mode, ModelRules, Schedule, WorkerRules
 
 MAX_SECONDS = 86_400
 MAX_TOKENS = 1_000_000_000_000
 MAX_PRICE = 1_000_000
+MAX_FACTS = 10_000
 _FIELDS = 5
 
 
 def read_workers(root: Value) -> WorkerRules:
     """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model"), ("entities",))
+    fields = root.fields(
+        ("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model", "facts"), ("entities",)
+    )
     schedules = {name: _schedule(value) for name, value in fields["schedules"].fields(NIGHTLY).items()}
     shortest = fields["pause_seconds"].whole(1, MAX_SECONDS, fallback=1)
     longest = fields["longest_pause_seconds"].whole(1, MAX_SECONDS, fallback=MAX_SECONDS)
@@ -28,6 +31,7 @@ def read_workers(root: Value) -> WorkerRules:
         longest_pause=timedelta(seconds=longest),
         entities=fields["entities"].choice("way", Extraction, Extraction.ACCURATE),
         model=_model(fields["model"]),
+        facts=_facts(fields["facts"]),
     )
 
 
@@ -41,6 +45,11 @@ def _model(value: Value) -> ModelRules:
         input_price=fields["input_price_per_million"].number(0, MAX_PRICE),
         output_price=fields["output_price_per_million"].number(0, MAX_PRICE),
     )
+
+
+def _facts(value: Value) -> FactRules:
+    fields = value.fields(("mode", "user_per_day"))
+    return FactRules(fields["mode"].choice("mode", Mode, Mode.HYBRID), fields["user_per_day"].whole(0, MAX_FACTS))
 
 
 def _schedule(value: Value) -> Schedule | None:

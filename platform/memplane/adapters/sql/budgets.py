@@ -1,5 +1,6 @@
 """What a language model took within a day, within a transaction."""
 
+from collections.abc import Collection, Mapping
 from datetime import date
 
 import sqlalchemy as sa
@@ -41,6 +42,22 @@ class SqlBudgets:
             "output_tokens": b.output_tokens + spent.output_tokens,
         }
         await self._session.execute(sa.update(tables.token_budgets).where(*mine).values(settled))
+
+    async def drawn(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
+        """How many facts were drawn with a model of what users said; none of those who are not told."""
+        b = tables.token_budgets.c
+        statement = sa.select(b.user_id, b.drawn).where(
+            b.tenant_id == self._tenant, b.day == day.isoformat(), b.user_id.in_(sorted(user_ids))
+        )
+        return {row.user_id: row.drawn for row in await self._session.execute(statement)}
+
+    async def draw(self, user_id: str, day: date, facts: int) -> None:
+        """Count facts that were drawn with a model."""
+        b = tables.token_budgets.c
+        key = {"tenant_id": self._tenant, "day": day.isoformat(), "user_id": user_id}
+        statement = self._session.insert(tables.token_budgets).values(**key, drawn=facts)
+        counted = statement.on_conflict_do_update(index_elements=list(key), set_={"drawn": b.drawn + facts})
+        await self._session.execute(counted)
 
     async def sweep(self, before: date) -> None:
         """Remove what was counted of days before one."""

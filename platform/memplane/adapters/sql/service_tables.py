@@ -151,6 +151,7 @@ token_budgets = sa.Table(
     tokens_column("reserved"),
     tokens_column("input_tokens"),
     tokens_column("output_tokens"),
+    count_column("drawn"),  # that were drawn with a model
     sa.PrimaryKeyConstraint("tenant_id", "day", "user_id"),
     to_tenant(),
     sa.Index("ix_token_budgets_user", "tenant_id", "user_id"),
@@ -165,6 +166,34 @@ job_users = sa.Table(
     time_column("done_at", nullable=False),  # the moment by which it was done for the user last
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "name"),
     to_tenant(),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    name_column("thread_id", nullable=False),
+    name_column("agent", nullable=False),  # for whom it was closed
+    time_column("first_seen", nullable=False),
+    time_column("closed_at", nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),  # its last turn by then
+    id_column("summary_id", nullable=True),  # the memory that sums it up
+    sa.Column("facts_seq", sa.BigInteger, nullable=False, server_default="0"),  # the last turn that was consolidated
+    time_column("facts_after"),  # it is not gone on with before
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "thread_id"),
+    sa.Index(
+        "ix_sessions_unread",
+        "tenant_id",
+        "user_id",
+        "thread_id",
+        postgresql_where=sa.text("facts_seq < seq"),
+        sqlite_where=sa.text("facts_seq < seq"),
+    ),
+    sa.ForeignKeyConstraint(
+        ["tenant_id", "user_id", "thread_id"],
+        ["thread_revision.tenant_id", "thread_revision.user_id", "thread_revision.thread_id"],
+    ),
 )
 
 api_keys = sa.Table(

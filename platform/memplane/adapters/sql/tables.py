@@ -36,6 +36,7 @@ from memplane.adapters.sql.service_tables import (
     job_users,
     key_history,
     pair_checks,
+    sessions,
     settings,
     token_budgets,
     tombstones,
@@ -69,6 +70,7 @@ __all__ = [
     "metadata",
     "pair_checks",
     "relations",
+    "sessions",
     "settings",
     "supervisor_checkpoints",
     "tenants",
@@ -240,24 +242,6 @@ sa.Index(
     *(turns.c[name] for name in ("tenant_id", "user_id", "thread_id", "external_id")),
     unique=True,
     **rows_where(turns.c.external_id.is_not(None)),
-)
-
-sessions = sa.Table(
-    "sessions",
-    metadata,
-    tenant_column(),
-    name_column("user_id", nullable=False),
-    name_column("thread_id", nullable=False),
-    name_column("agent", nullable=False),  # for whom it was closed
-    time_column("first_seen", nullable=False),
-    time_column("closed_at", nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),  # its last turn by then
-    id_column("summary_id", nullable=True),  # the memory that sums it up
-    sa.PrimaryKeyConstraint("tenant_id", "user_id", "thread_id"),
-    sa.ForeignKeyConstraint(
-        ["tenant_id", "user_id", "thread_id"],
-        ["thread_revision.tenant_id", "thread_revision.user_id", "thread_revision.thread_id"],
-    ),
 )
 
 change_log = sa.Table(

@@ -113,6 +113,11 @@ class SqlUpkeep:
             by_id = sa.case(*[(tables.memories.c.id == each, confidences[each]) for each in some])
             await self._set(some, {"confidence": by_id})
 
+    async def doubt(self, ids: Sequence[UUID], most: float) -> None:
+        """Let memories that are locked be believed no more than that; it is counted beside, without a version."""
+        m = tables.memories.c
+        await self._set(ids, {"confidence": sa.case((m.confidence > most, most), else_=m.confidence)})
+
     async def _set(self, ids: Sequence[UUID], values: Mapping[str, object]) -> None:
         m = tables.memories.c
         for start in range(0, len(ids), _MANY):

@@ -1,6 +1,6 @@
 """What the work of the night needs of a write transaction, stated as intent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Protocol
 from uuid import UUID
@@ -47,6 +47,10 @@ class Upkeep(Protocol):
         """Give memories that are locked another confidence; it is counted beside, without a version."""
         ...
 
+    async def doubt(self, ids: Sequence[UUID], most: float) -> None:
+        """Let memories that are locked be believed no more than that; it is counted beside, without a version."""
+        ...
+
     async def promote(self, ids: Sequence[UUID]) -> None:
         """Settle memories that are locked; without a version."""
         ...
@@ -81,6 +85,14 @@ class Budgets(Protocol):
 
     async def settle(self, user_id: str, day: date, reserved: int, spent: Spent) -> None:
         """Give back what was reserved, and count what was spent."""
+        ...
+
+    async def drawn(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
+        """How many facts were drawn with a model of what users said; none of those who are not told."""
+        ...
+
+    async def draw(self, user_id: str, day: date, facts: int) -> None:
+        """Count facts that were drawn with a model."""
         ...
 
     async def sweep(self, before: date) -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from memplane.application.jobs.enqueueing import enqueue, period_of, waiting
 from memplane.application.jobs.records import JobRun
-from memplane.application.jobs.running import LEASE, period_of, require_job
+from memplane.application.jobs.running import LEASE, require_job
 from memplane.application.jobs.steps import ONCE_A_DAY
 from memplane.application.once import Once, run_once
 from memplane.application.ports import Clock, Policies, Storage
@@ -196,26 +197,6 @@ class JobAdministration:
         return await run_once(self._storage, principal, work, self._clock(), once=once)
 
 
-async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
-    """Put a job into the queue on the transaction that is open: a run for each period, however often it is asked for.
-
-    Returns:
-        The run: one that waits or is at work stays as it is, and so does one whose work is not done twice.
-    """
-    new = JobRun(name, period_of(now), now, now, state=JobState.WAITING)
-    if await uow.jobs.add(new):
-        await uow.jobs.send(new)
-        return new
-    run = await uow.jobs.find(name, new.period)
-    if run is None:
-        raise Conflict(f"{name} was changed at this moment; try again")
-    if run.state in LIVE or (run.state is JobState.DONE and name in ONCE_A_DAY):
-        return run
-    if run.state is JobState.DONE:
-        run = replace(run, as_of=now, started_at=now, skipped=None)
-    return await _waiting(uow, replace(run, finished_at=None))
-
-
 async def changed(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]) -> JobRun:
     """Change a run, and tell the queue if it waits then.
 
@@ -228,7 +209,7 @@ async def changed(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]
         raise NotFound("there is no such job")
     run = change(run)
     if run.state is JobState.WAITING:
-        return await _waiting(uow, run)
+        return await waiting(uow, run)
     await uow.jobs.keep(run)
     return run
 
@@ -255,13 +236,6 @@ def retried(run: JobRun) -> JobRun:
             f"the job is {run.state}: only one that is parked or cancelled is retried", state=run.state.value
         )
     return replace(run, state=JobState.WAITING, finished_at=None)
-
-
-async def _waiting(uow: UnitOfWork, run: JobRun) -> JobRun:
-    run = replace(run, state=JobState.WAITING, attempts=0, error=None, worker=None, lease_until=None, due_at=None)
-    await uow.jobs.keep(run)
-    await uow.jobs.send(run)
-    return run
 
 
 def _moment(policy: Policy, name: str, now: datetime) -> datetime | None:

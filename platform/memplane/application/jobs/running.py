@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Gateway, Write
+from memplane.application.jobs.enqueueing import enqueue, period_of
 from memplane.application.jobs.records import Claim, JobRun
 from memplane.application.jobs.steps import ONCE_A_DAY, STEPS, Batch, Prepare, Step
 from memplane.application.ports import Clock, Policies, Storage
@@ -21,6 +22,8 @@ logger = logging.getLogger("memplane.jobs")
 LEASE = timedelta(minutes=5)
 """For so long after its last batch nobody else takes a job from a worker, unless the queue knows that it is gone."""
 AT_ONCE = timedelta(0)
+FOLLOWED_BY = {"sessions": "facts"}
+"""Jobs that find work where another one has done its own."""
 Progress = Callable[[Mapping[str, float]], None]
 
 
@@ -139,7 +142,18 @@ class Jobs:
             return await self._failed(tenant, run, claim.worker, error, self._policies.current.workers)
         if any(run.counts.values()):
             logger.info("%s of %s: %s", run.name, tenant, dict(run.counts))
+            await self._followed(tenant, run.name)
         return None
+
+    async def _followed(self, tenant: str, name: str) -> None:
+        """Put what goes on with a job's work into the queue; should that fail, the schedule does it."""
+        if name not in FOLLOWED_BY:
+            return
+        now, following = self._clock(), FOLLOWED_BY[name]
+        try:
+            await self._storage.write(Reach(tenant), lambda uow: enqueue(uow, following, now))
+        except MemplaneError as error:
+            logger.warning("%s of %s waits for its schedule: %s", following, tenant, error.code)
 
     async def _begun(self, uow: UnitOfWork, name: str, moment: datetime) -> JobRun:
         """The run of this period, with the lease taken: begun, gone on with, or found to be finished."""
@@ -305,11 +319,6 @@ def require_job(name: str) -> None:
     """
     if name not in NIGHTLY:
         raise NotFound(f"there is no job '{name}'; there are {', '.join(NIGHTLY)}")
-
-
-def period_of(moment: datetime) -> str:
-    """The day of a moment, as ISO 8601 has it."""
-    return moment.date().isoformat()
 
 
 def _principal(name: str, tenant: str) -> Principal:

@@ -1,0 +1,43 @@
+"""Putting a job into the queue, within a transaction."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from memplane.application.jobs.records import JobRun
+from memplane.application.jobs.steps import ONCE_A_DAY
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.errors import Conflict
+from memplane.domain.working import LIVE, JobState
+
+
+async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
+    """Put a job into the queue on the transaction that is open: a run for each period, however often it is asked for.
+
+    Returns:
+        The run: one that waits or is at work stays as it is, and so does one whose work is not done twice.
+    """
+    new = JobRun(name, period_of(now), now, now, state=JobState.WAITING)
+    if await uow.jobs.add(new):
+        await uow.jobs.send(new)
+        return new
+    run = await uow.jobs.find(name, new.period)
+    if run is None:
+        raise Conflict(f"{name} was changed at this moment; try again")
+    if run.state in LIVE or (run.state is JobState.DONE and name in ONCE_A_DAY):
+        return run
+    if run.state is JobState.DONE:
+        run = replace(run, as_of=now, started_at=now, skipped=None)
+    return await waiting(uow, replace(run, finished_at=None))
+
+
+async def waiting(uow: UnitOfWork, run: JobRun) -> JobRun:
+    """Let a run wait from the beginning of its attempts, and tell the queue."""
+    run = replace(run, state=JobState.WAITING, attempts=0, error=None, worker=None, lease_until=None, due_at=None)
+    await uow.jobs.keep(run)
+    await uow.jobs.send(run)
+    return run
+
+
+def period_of(moment: datetime) -> str:
+    """The day of a moment, as ISO 8601 has it."""
+    return moment.date().isoformat()
