@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from memplane.adapters.models.prompt_files import prompt_file
+from memplane.adapters.policy_files.loading import shipped_policies
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called, model_server, refused, spoken
@@ -300,6 +302,22 @@ def test_closing_puts_it_into_the_queue(tenant: Tenant, supervisor: Caller, mode
     model.script = [answer(INGRID)]
     (done,) = Night(tenant).worked_off()
     assert (done.state, done.counts["facts"], done.input_tokens) == ("done", 1, INPUT_TOKENS)
+
+
+def test_closing_queues_nothing_where_the_job_is_switched_off(
+    start_server: Callable[..., RunningServer], tmp_path: Path
+) -> None:
+    for file in shipped_policies().glob("*.yaml"):
+        (tmp_path / file.name).write_text(file.read_text().replace('facts: "0 3 * * *"', "facts: off"))
+    tenant = Tenant(start_server(policies=tmp_path))
+    talk(tenant.caller("supervisor"))
+    assert tenant.rows("SELECT name FROM job_runs WHERE tenant_id = %(tenant)s") == []
+    night = Night(tenant)
+    night.run("sessions")
+    assert [row["name"] for row in tenant.rows("SELECT name FROM job_runs WHERE tenant_id = %(tenant)s")] == [
+        "sessions"
+    ]
+    assert night.run("facts").counts["parts"] == 1  # the control: by hand it still finds what to do
 
 
 class TestWithoutAModel:

@@ -103,7 +103,7 @@ class CloseSessions:
             return await closed(write, read, thread, speaker)
 
         done = await self.gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
-        if done.outcome == "closed":
+        if done.outcome == "closed" and policy.workers.schedules.get("facts") is not None:
             await self._queued(principal, now)
         return done
 

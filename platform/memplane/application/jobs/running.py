@@ -147,8 +147,8 @@ class Jobs:
 
     async def _followed(self, tenant: str, name: str) -> None:
         """Put what goes on with a job's work into the queue; should that fail, the schedule does it."""
-        if name not in FOLLOWED_BY:
-            return
+        if self._policies.current.workers.schedules.get(FOLLOWED_BY.get(name, "")) is None:
+            return  # nothing does, or it is switched off
         now, following = self._clock(), FOLLOWED_BY[name]
         try:
             await self._storage.write(Reach(tenant), lambda uow: enqueue(uow, following, now))
