@@ -118,7 +118,7 @@ def test_a_large_body_without_a_length_costs_as_much(start_server: Start) -> Non
 
 def test_it_may_ask_again_after_the_time_that_it_was_told(start_server: Start) -> None:
     """The client waits for as long as it is told, and gets its answer."""
-    server = start_server(rate_per_second=2, rate_burst=2)
+    server = start_server(rate_per_second=0.5, rate_burst=2)
     caller = Tenant(server).caller()
     until_refused(caller)
     assert caller.credential is not None
@@ -129,7 +129,7 @@ def test_it_may_ask_again_after_the_time_that_it_was_told(start_server: Start) -
 
     with pytest.raises(RateLimited) as told:
         asyncio.run(asked(0))
-    assert told.value.retry_after == 1
+    assert told.value.retry_after in {1, 2}  # a token takes two seconds
     asyncio.run(asked(3))
 
 
