@@ -11,7 +11,7 @@ import pytest
 
 from support.callers import THREAD, USER, Caller, Tenant, refused
 
-CUT_ROUNDS = int(os.environ.get("CUT_ROUNDS", "40"))
+CUT_ROUNDS = int(os.environ.get("CUT_ROUNDS", "20"))
 MEMORY = {"user_id": USER, "category": "tasks", "content": "The hall is booked."}
 TURN = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The hall is booked."}
 

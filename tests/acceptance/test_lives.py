@@ -18,7 +18,7 @@ from support.lives import RULES, TENANT, Lives, Time
 from support.looks import Rows
 from support.serving import RunningApplication, running_application
 
-SEQUENCES = int(os.environ.get("LIVES", "12"))
+SEQUENCES = int(os.environ.get("LIVES", "8"))
 """Random sequences of twenty operations on each database; `make lives` tries more."""
 
 

@@ -17,7 +17,7 @@ from support.files import File
 from support.graph_writers import THREAD, USER, answer, start, together, told
 from support.graphs import at, counting, principal, savers
 
-ROUNDS = int(os.environ.get("CHECKPOINT_ROUNDS", "100"))
+ROUNDS = int(os.environ.get("CHECKPOINT_ROUNDS", "60"))
 """How often the two writers run the graph together; set it to 1 000 for a thorough look."""
 T = TypeVar("T")
 Work = Callable[[MemplaneSaver], Coroutine[Any, Any, T]]
