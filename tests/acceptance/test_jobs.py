@@ -212,11 +212,34 @@ class TestSweeping:
         for each, days in ((due, 30), (waiting, 29)):
             assert caller.delete(f"/v1/memories/{each}").status_code == 200
             tenant.rows("UPDATE memories SET purge_at = %(at)s WHERE id = %(id)s", at=ago(days - 30), id=UUID(each))
-        assert night.run("purge", dry_run=True).counts == {"purged": 1}
+        assert night.run("purge", dry_run=True).counts == {"purged": 1, "answers": 0}
         assert state(tenant, due) == "soft_deleted"
-        assert night.counts("purge") == {"purged": 1}
+        assert night.counts("purge") == {"purged": 1, "answers": 0}
         assert [state(tenant, each) for each in (due, waiting, active)] == [None, "soft_deleted", "active"]
         refused(caller.get(f"/v1/memories/{due}/history"), 404, "not_found")
+
+    def test_answers(self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An answer repeats words of memories: it is not kept longer than what is deleted."""
+        monkeypatch.setattr(steps, "BATCH", 2)
+        body = {"user_id": USER, "category": "tasks", "content": "The user owns a piano."}
+
+        def asked(key: str) -> bool:
+            answer = caller.send("POST", "/v1/memories", json=body, headers={"Idempotency-Key": key})
+            return answer.raise_for_status().headers.get("Idempotency-Replayed") == "true"
+
+        for key, days in {"old": 30, "older": 90, "oldest": 365, "recent": 29.9}.items():
+            assert not asked(key)
+            tenant.rows(
+                "UPDATE idempotency_keys SET created_at = %(at)s"
+                " WHERE tenant_id = %(tenant)s AND idempotency_key = %(key)s",
+                at=ago(days),
+                key=key,
+            )
+        assert night.run("purge", dry_run=True).counts == {"purged": 0, "answers": 3}
+        assert asked("old")
+        assert night.counts("purge") == {"purged": 0, "answers": 3}
+        assert asked("recent")
+        assert not asked("old")
 
     def test_proposals(self, tenant: Tenant, caller: Caller, night: Night) -> None:
         reviewer = tenant.caller("supervisor", scopes=[KeyScope.CONSENT])

@@ -172,6 +172,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "report": lambda uow: uow.upkeep.tally(NOW),
     "reserve tokens": lambda uow: uow.budgets.reserve("user-3", NOW.date(), 7, 70),
     "settle tokens": lambda uow: uow.budgets.settle("user-3", NOW.date(), 7, Spent(1, 2)),
+    "old answers": lambda uow: uow.upkeep.sweep_answers(NOW - timedelta(days=1), NOW, 500),
     "old counts of tokens": lambda uow: uow.budgets.sweep(NOW.date()),
     "a run of a job": lambda uow: uow.jobs.find("ttl", "7"),
     "a run by its id": lambda uow: uow.jobs.by_id(nth(3)),

@@ -10,7 +10,7 @@ from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import Session
-from memplane.application.jobs.records import Due, Wanted
+from memplane.application.jobs.records import Due, Swept, Wanted
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import Weighed
@@ -165,6 +165,20 @@ class SqlUpkeep:
             gone = sa.delete(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id.in_(ids))
             await self._session.execute(gone)
         return len(ids)
+
+    async def sweep_answers(self, after: datetime | None, given_by: datetime, limit: int) -> Swept:
+        """Forget answers kept for idempotency keys that were given after a moment, or ever, and by another."""
+        k = tables.idempotency_keys.c
+        old = [k.tenant_id == self._tenant, k.created_at <= given_by]
+        if after is not None:
+            old.append(k.created_at > after)
+        some = sa.select(k.created_at).where(*old).order_by(k.created_at).limit(limit).subquery()
+        told = sa.select(sa.func.count().label("found"), sa.func.max(some.c.created_at).label("last"))
+        row = (await self._session.execute(told.select_from(some))).one()
+        if not row.found:
+            return Swept()
+        gone = sa.delete(tables.idempotency_keys).where(*old, k.created_at <= row.last)
+        return Swept(await self._session.changed(gone), row.last if row.found == limit else None)
 
     async def tally(self, since: datetime) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, and what there is on average."""

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.jobs.records import JobRun, Spent, Wanted
+from memplane.application.jobs.records import JobRun, Spent, Swept, Wanted
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.vectors import Vector
 from memplane.domain.embeddings import Column
@@ -65,6 +65,16 @@ class Upkeep(Protocol):
 
     async def locked(self, ids: Sequence[UUID]) -> list[Memory]:
         """Active memories by their ids, locked, in their order."""
+        ...
+
+    async def sweep_answers(self, after: datetime | None, given_by: datetime, limit: int) -> Swept:
+        """Forget answers kept for idempotency keys that were given after a moment, or ever, and by another.
+
+        Args:
+            after: the moment after which they were given.
+            given_by: the moment by which.
+            limit: how many, and whatever was given in the same moment as the last of these.
+        """
         ...
 
     async def sweep_proposals(self, lapsed_by: datetime, limit: int) -> int:

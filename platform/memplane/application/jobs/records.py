@@ -36,6 +36,19 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Swept:
+    """What was removed of what is kept in the order of time.
+
+    Attributes:
+        count: how much.
+        last: the moment after which there may be more; ``None`` at the end.
+    """
+
+    count: int = 0
+    last: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spent:
     """Tokens that a language model took.
 

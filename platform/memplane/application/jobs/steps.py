@@ -19,6 +19,8 @@ BATCH = 500
 _CHAIN = "\x01chain"
 _SETTLED = "settled"
 """What the place of the second half of `layers` begins with; users have no control characters in their names."""
+_ANSWERS = "answers"
+"""What the place of the second half of `purge` begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,20 @@ async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
 
 
 async def purge(write: Write, as_of: datetime, place: str | None) -> Batch:
-    """What is deleted, and can be restored no longer, is removed for good; and old counts of tokens with it."""
+    """What is deleted, and can be restored no longer, is removed for good; then as old answers and counts of tokens."""
+    old = as_of - write.policy.lifecycle.purge_after
+    if place is not None and place.startswith(_ANSWERS):
+        since = place.removeprefix(_ANSWERS)
+        swept = await write.uow.upkeep.sweep_answers(datetime.fromisoformat(since) if since else None, old, BATCH)
+        return Batch({"answers": swept.count}, f"{_ANSWERS}{swept.last.isoformat()}" if swept.last else None)
     found, following = await _found(write, Wanted(Due.PURGE, as_of), place)
     for each in found:
         after(Cause.PURGED, each.state)
         write.removed(each)
     await write.uow.upkeep.purge(found)
-    await write.uow.budgets.sweep((as_of - write.policy.lifecycle.purge_after).date())
+    await write.uow.budgets.sweep(old.date())
     await write.settle("", None)  # no thread is told of what was gone before
-    return Batch({"purged": len(found)}, following)
+    return Batch({"purged": len(found)}, following or _ANSWERS)
 
 
 async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
