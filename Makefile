@@ -24,7 +24,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -67,7 +67,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -101,6 +101,9 @@ bench-consolidation: $(VENV)/.models ## measure on a labelled day what the night
 
 bench-entities: $(VENV)/.runtime ## measure what names are found in labelled sentences
 	$(BIN)/python benchmarks/names.py $(BENCH)
+
+bench-background: $(VENV)/.runtime ## measure the night's jobs, a long queue, and what questions notice of it
+	$(BIN)/python benchmarks/background.py $(BENCH)
 
 bench-isolation: $(VENV)/.runtime ## measure a tenant beside one that floods, and the event loop under load
 	$(BIN)/python benchmarks/isolation.py $(BENCH)
