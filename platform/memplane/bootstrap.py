@@ -48,6 +48,7 @@ from memplane.application.jobs.enriching import EnrichEntities
 from memplane.application.jobs.facts import conversations
 from memplane.application.jobs.queueing import JobAdministration, JobQueue
 from memplane.application.jobs.reembedding import Reembed
+from memplane.application.jobs.repairs import repairs
 from memplane.application.jobs.running import Jobs
 from memplane.application.jobs.steps import Prepare
 from memplane.application.jobs.thinking import Thinking
@@ -131,11 +132,13 @@ class Application:
         self.audit = VerifyHistory(self.storage)
         self.close_session = CloseSessions(self.storage, gateway)
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
+        extractors = extractors_of(settings, self.thinking)
         prepared: dict[str, Prepare] = {
             **conversations(self.storage, self.policies, self.close_session, self.thinking, prompt_file("facts")),
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
-            "enrichment": EnrichEntities(self.storage, self.policies, extractors_of(settings, self.thinking)),
+            "enrichment": EnrichEntities(self.storage, self.policies, extractors),
             "reembed": Reembed(self.storage, self.embedders),
+            "reconcile": repairs(self.storage, self.policies, gateway, extractors[0]),
             **conclusions(self.storage, self.policies, gateway, now, self.thinking, prompt_file),
         }
         self.reembedding = Reembedding(self.storage, self.embedders, now)

@@ -13,10 +13,12 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.graph_repairs import SqlRepairs
 from memplane.adapters.sql.job_runs import SqlJobRuns
 from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
+from memplane.adapters.sql.repairs import SqlTextRepairs
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import SqlVectors
@@ -128,6 +130,30 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
+    "memories to check": lambda uow: uow.repairs.held(Kind.MEMORIES, None, 250),
+    "memories to check, later": lambda uow: uow.repairs.held(Kind.MEMORIES, nth(3), 250),
+    "turns to check": lambda uow: uow.repairs.held(Kind.TURNS, nth(3), 250),
+    "lock memories to repair": lambda uow: uow.repairs.lock(Kind.MEMORIES, IDS),
+    "lock turns to repair": lambda uow: uow.repairs.lock(Kind.TURNS, IDS),
+    "repair memories": lambda uow: uow.repairs.refit(Kind.MEMORIES, [(nth(3), MATERIAL)]),
+    "repair turns": lambda uow: uow.repairs.refit(Kind.TURNS, [(nth(3), MATERIAL)]),
+    "purged sources": lambda uow: uow.repairs.gone([*IDS, UUID(int=9)]),
+    "name other sources": lambda uow: uow.repairs.rest_on({nth(3): [str(nth(7))]}),
+    "lead from sources": lambda uow: uow.repairs.note_sources({nth(3): [str(nth(7))]}),
+    "relations to check": lambda uow: uow.repairs.relations(None, 1000),
+    "relations to check, later": lambda uow: uow.repairs.relations(nth(3), 1000),
+    "unlink": lambda uow: uow.repairs.unlink(IDS),
+    "mentions to check": lambda uow: uow.repairs.mentions(None, 1000),
+    "mentions to check, later": lambda uow: uow.repairs.mentions((nth(3), nth(4)), 1000),
+    "unmention": lambda uow: uow.repairs.unmention([(nth(3), nth(4))]),
+    "entities to check": lambda uow: uow.repairs.entities(None, 1000),
+    "entities to check, later": lambda uow: uow.repairs.entities(nth(3), 1000),
+    "needless entities": lambda uow: uow.repairs.needless(IDS),
+    "memories that may be alone": lambda uow: uow.repairs.placings(None, 2000),
+    "memories that may be alone, later": lambda uow: uow.repairs.placings(("user-3", nth(3)), 2000),
+    "memories around": lambda uow: uow.repairs.around(["user-3", "user-4"], 5000),
+    "memories by ids": lambda uow: uow.repairs.memories(IDS),
+    "memories with relations": lambda uow: uow.repairs.linked(IDS),
     "memories to enrich": lambda uow: uow.enrichments.due("rules/1", None, 200),
     "memories to enrich, later": lambda uow: uow.enrichments.due("rules/1", nth(3), 200),
     "lock memories to enrich": lambda uow: uow.enrichments.lock("rules/1", IDS),
@@ -225,8 +251,16 @@ OF_A_NIGHT = {
     "unread conversations",
     "users with something to compare",
     "memories to enrich", "memories to enrich, later",
+    "memories to check", "memories to check, later", "turns to check", "relations to check",
+    "relations to check, later", "mentions to check", "mentions to check, later", "entities to check",
+    "entities to check, later", "memories that may be alone", "memories that may be alone, later",
 }  # fmt: skip
 """These are of a tenant as a whole."""
+OF_NOBODY = {
+    "memories to check", "memories to check, later", "mentions to check", "mentions to check, later",
+    "entities to check", "entities to check, later",
+}  # fmt: skip
+"""Jobs alone send these, and are bound to no user: whose the ends of so many links are is never looked up for them."""
 STORES = (
     SqlMemories,
     SqlThreads,
@@ -248,6 +282,8 @@ STORES = (
     SqlVectors,
     SqlJobUsers,
     SqlEnrichments,
+    SqlTextRepairs,
+    SqlRepairs,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -98,6 +98,7 @@ schedules:
   erasures: "33 4 * * *"
   seal: "35 4 * * *"
   reembed: off
+  reconcile: off
   gc: off
   enrichment: "0 2 * * *"
 attempts: 5

@@ -49,7 +49,7 @@ def test_the_shipped_schedules() -> None:
     rules = load_policy(shipped_policies()).workers
     assert set(rules.schedules) == set(NIGHTLY)
     assert {schedule.cron for schedule in rules.schedules.values() if schedule} == {
-        "0 2 * * *", "0 3 * * *", "15 3 * * *", "30 3,9,15,21 * * *", "45 3 * * 0", "0 4 * * *",
+        "0 2 * * *", "0 3 * * *", "15 3 * * *", "30 3,9,15,21 * * *", "45 3 * * 0", "0 4 * * *", "30 4 * * *",
     }  # fmt: skip
     assert (rules.attempts, rules.pause, rules.longest_pause) == (5, timedelta(seconds=30), timedelta(hours=1))
 
@@ -67,7 +67,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 22, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 23, "longest_pause_seconds")]
 
 
 def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "key"),
     [
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 25, "user_tokens_per_day"),
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 25, "user_tokens_per_day"),
-        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 26, "input_price_per_million"),
-        ("mode: llm", "mode: magic", 29, "mode"),
-        ("  input_price_per_million: 0.15\n", "", 23, "input_price_per_million"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 26, "user_tokens_per_day"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 26, "user_tokens_per_day"),
+        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 27, "input_price_per_million"),
+        ("mode: llm", "mode: magic", 30, "mode"),
+        ("  input_price_per_million: 0.15\n", "", 24, "input_price_per_million"),
     ],
 )
 def test_caps_that_are_none(tmp_path: Path, old: str, new: str, line: int, key: str) -> None:

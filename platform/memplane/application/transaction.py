@@ -10,6 +10,7 @@ from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.repair_records import Repairs
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.key_history import KeyEntry
 from memplane.application.pair_records import Pairs
@@ -150,13 +151,9 @@ class Graph(Protocol):
     async def entities(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> list[UUID]:
-        """Ids of the entities that are mentioned; those that are new are made.
+        """Ids of a user's entities that are mentioned, made where they are new.
 
-        Args:
-            user_id: whose entities they are.
-            mentions: what is mentioned.
-            now: when.
-            known: what is known by these names, when it was looked up before.
+        ``known`` is what is called by these names, when that was looked up before.
         """
         ...
 
@@ -373,6 +370,7 @@ class UnitOfWork(Protocol):
     pairs: Pairs
     job_users: JobUsers
     enrichments: Enrichments
+    repairs: Repairs
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

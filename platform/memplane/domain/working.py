@@ -9,7 +9,7 @@ NIGHTLY = (
     "enrichment",
     *("sessions", "facts", "consolidation", "procedures", "insights", "reflections"),
     *("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures", "seal"),
-    *("reembed", "gc"),
+    *("reembed", "reconcile", "gc"),
 )
 """The jobs that are done for a tenant as a whole, in the order of a night."""
 

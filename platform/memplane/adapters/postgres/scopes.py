@@ -17,15 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from memplane.adapters.postgres.packed import Loaded
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.material import Material
 from memplane.adapters.sql.scope import Predicate
+from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.adapters.sql.units import Units, measured, part_of
+from memplane.application.jobs.vector_records import Kind
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.embeddings import Column, EmbeddingModel, InForce
 from memplane.domain.scope import Filters, Scope
@@ -56,6 +61,16 @@ CHANGED = """
 SELECT string_agg(uuid_send(u.id), ''::bytea) AS ids FROM {table} u
  WHERE u.tenant_id = %(tenant)s AND u.user_id = %(user_id)s AND u.changed_in >= %(since)s
    AND u.changed_in < %(next)s"""
+
+# Served by pk_memories and pk_turns. Says that units changed in this transaction, as a trigger does with a new version.
+_FRESHEN = """
+UPDATE {table} SET changed_in = pg_current_xact_id()::text::bigint WHERE tenant_id = :tenant AND id = ANY(:ids)"""
+
+
+async def freshen(session: Session, kind: Kind, ids: Sequence[UUID]) -> None:
+    """Have what is remembered of units read anew, whatever their version."""
+    statement = sa.text(_FRESHEN.format(table=kind)).bindparams(sa.bindparam("ids", type_=ARRAY(sa.Uuid())))
+    await session.execute(statement, {"tenant": session.tenant, "ids": list(ids)})
 
 
 def horizon(scope: Scope, names: Sequence[str]) -> Statement:

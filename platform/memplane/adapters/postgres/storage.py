@@ -26,7 +26,7 @@ from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
-from memplane.adapters.postgres.scopes import ScopeMemory
+from memplane.adapters.postgres.scopes import ScopeMemory, freshen
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
@@ -334,7 +334,7 @@ async def _lock(session: Session, names: Sequence[str]) -> None:
     await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-WAYS = Ways(_candidates, _lock, _memories, send=send, alone=alone)
+WAYS = Ways(_candidates, _lock, freshen, _memories, send=send, alone=alone)
 
 
 def _pause(attempt: int) -> float:

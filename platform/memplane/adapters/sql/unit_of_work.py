@@ -16,10 +16,12 @@ from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
 from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.graph_repairs import SqlRepairs
 from memplane.adapters.sql.job_runs import Send, SqlJobRuns
 from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
+from memplane.adapters.sql.repairs import Freshen
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
@@ -28,6 +30,7 @@ from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.repair_records import Repairs
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
@@ -54,6 +57,7 @@ class Ways:
     Attributes:
         candidates: finds the signals of everything in scope.
         lock: lets no other transaction take the same names until this one ends.
+        freshen: has what is remembered of units read anew, whatever their version.
         read: reads memories by their ids, where there is a faster way than that of every database.
         row_locks: whether a row can be locked; else a transaction that writes is the only one.
         send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
@@ -62,6 +66,7 @@ class Ways:
 
     candidates: FindCandidates
     lock: Callable[[Session, Sequence[str]], Awaitable[None]]
+    freshen: Freshen
     read: ReadMemories | None = None
     row_locks: bool = True
     send: Send | None = None
@@ -102,6 +107,7 @@ class SqlUnitOfWork:
         self.in_force: InForce = session.in_force
         self.pairs: Pairs = SqlPairs(session)
         self.job_users: JobUsers = SqlJobUsers(session)
+        self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

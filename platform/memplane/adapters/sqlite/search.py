@@ -5,19 +5,23 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import numpy as np
+import sqlalchemy as sa
 
 from memplane.adapters.sql.material import Material, Numbers
 from memplane.adapters.sql.packing import PackedIds
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
+from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement, mentioning
 from memplane.adapters.sql.units import Part, Units, measured, part_of
 from memplane.adapters.sqlite.cache import ScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
+from memplane.application.jobs.vector_records import Kind
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.embeddings import Column, InForce
 from memplane.domain.priors import TURN_IMPORTANCE
@@ -31,6 +35,7 @@ _SCOPE = "SELECT group_concat(u.rowid), {versions}, {expiry} FROM {table} u WHER
 # served by pk_metadata
 _IN_FORCE = "SELECT value FROM metadata WHERE tenant_id = :tenant AND name = 'embedding'"
 _EPOCH = "SELECT removals, changes FROM search_epoch"
+_FRESHEN = sa.text("UPDATE search_epoch SET changes = changes + 1, removals = removals + 1")
 # Served by the rowid.
 _MATERIAL = """
 SELECT u.rowid, {version}, u.id, {thread}, {seq}, u.term_length, u.actor_id, u.terms, u.{vectors}, {priors}
@@ -86,6 +91,11 @@ class SearchCaches:
     def anew(self) -> "SearchCaches":
         """The same, empty."""
         return self.empty(self.memories.dimensions, self.in_force)
+
+
+async def freshen(session: Session, _kind: Kind, _ids: Sequence[UUID]) -> None:
+    """Have what is remembered of units read anew, whatever their version: all that is held is given up."""
+    await session.execute(_FRESHEN)
 
 
 class Remembered:

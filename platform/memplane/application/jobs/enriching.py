@@ -18,7 +18,7 @@ from memplane.application.offload import offload
 from memplane.application.ports import Policies, Storage
 from memplane.domain.enrichment import FEW, Enriched, Span, enriched
 from memplane.domain.errors import BudgetSpent, Conflict, ModelFailed, NoModel
-from memplane.domain.memory import Memory
+from memplane.domain.memory import Memory, MemoryText
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.screening import Screening
@@ -140,7 +140,7 @@ class EnrichEntities:
             found_by, able, why = await _spans(principal.tenant, user, mine, extractors)
             skipped, spent = skipped or why, spent + found_by.spent
             for memory, some in zip(mine, found_by.spans, strict=True):
-                found[memory.id] = await offload(len(some) * 100, _enriched, memory, some, policy)
+                found[memory.id] = await offload(len(some) * 100, mentioned, memory.text, memory.category, some, policy)
                 versions[memory.id] = version_of(able)
         return _Looked(memories, found, versions, len(memories) == most, spent, skipped)
 
@@ -180,11 +180,10 @@ async def _spans(
     return Found(spans, spent), able, skipped
 
 
-def _enriched(memory: Memory, spans: Sequence[Span], policy: Policy) -> Enriched:
+def mentioned(said: MemoryText, category: str, spans: Sequence[Span], policy: Policy) -> Enriched:
     """What a memory mentions; nothing where the policy of today hides what an earlier one let be stored."""
-    text = memory.text.searchable()
-    category = policy.categories.get(memory.category)
-    rules = {} if category is None else category.pii
+    text, known = said.searchable(), policy.categories.get(category)
+    rules = {} if known is None else known.pii
     strict = [kind for kind, rule in rules.items() if rule is not Screening.TAG]
     hidden = [(one.start, one.end) for one in policy.find_pii(text, strict)] if strict else []
     return enriched(text, spans, hidden)

@@ -1,0 +1,177 @@
+"""Relations, mentions and entities, read to be checked and put right, within a transaction."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from memplane.adapters.sql import tables
+from memplane.adapters.sql.repairs import SqlTextRepairs, Stored, parts
+from memplane.application.jobs.repair_records import HeldEntity, HeldMention, HeldRelation, Placing
+from memplane.domain.memory import RETRIEVABLE_TRUST, MemoryType, State
+
+
+class SqlRepairs(SqlTextRepairs):
+    """Derived data of a tenant."""
+
+    async def relations(self, after: UUID | None, limit: int) -> list[HeldRelation]:
+        """Relations in the order of their ids, after one."""
+        r = tables.relations.c
+        statement = sa.select(r.id, r.from_id, r.to_id, r.relation_type, r.strength).where(r.tenant_id == self._tenant)
+        if after is not None:
+            statement = statement.where(r.id > after)
+        rows = (await self._session.execute(statement.order_by(r.id).limit(limit))).all()
+        users = await self._owners(tables.memories, {end for row in rows for end in (row.from_id, row.to_id)})
+        there = await self._leading_back([(row.to_id, row.from_id) for row in rows])
+        found = []
+        for row in rows:
+            back = there.get((row.to_id, row.from_id, row.relation_type))
+            ends = (users.get(row.from_id), users.get(row.to_id))
+            found.append(HeldRelation(row.id, row.relation_type, row.strength, *ends, *(back or (None, None))))
+        return found
+
+    async def _leading_back(
+        self, pairs: Sequence[tuple[UUID, UUID]]
+    ) -> Mapping[tuple[UUID, UUID, str], tuple[UUID, float]]:
+        """Relations that join two memories, by these and their kind: their ids and strengths."""
+        r, found = tables.relations.c, {}
+        for some in parts(sorted(set(pairs))):
+            # by where they begin first: no index serves pairs on SQLite
+            statement = sa.select(r.id, r.from_id, r.to_id, r.relation_type, r.strength).where(
+                r.tenant_id == self._tenant,
+                r.from_id.in_({one for one, _ in some}),
+                sa.tuple_(r.from_id, r.to_id).in_(some),
+            )
+            for row in await self._session.execute(statement):
+                found[row.from_id, row.to_id, row.relation_type] = (row.id, row.strength)
+        return found
+
+    async def _owners(self, table: sa.Table, ids: Collection[UUID]) -> Mapping[UUID, str]:
+        """Whose some memories or entities are; asked apart from their page, or it would read all of a tenant."""
+        found: dict[UUID, str] = {}
+        for some in parts(sorted(ids)):
+            statement = sa.select(table.c.id, table.c.user_id).where(
+                table.c.tenant_id == self._tenant, table.c.id.in_(some)
+            )
+            found |= {row.id: row.user_id for row in await self._session.execute(statement)}
+        return found
+
+    async def unlink(self, ids: Collection[UUID]) -> int:
+        """Remove relations; how many there were."""
+        r, count = tables.relations.c, 0
+        for some in parts(sorted(ids)):
+            statement = sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id.in_(some))
+            count += await self._session.changed(statement)
+        return count
+
+    async def mentions(self, after: tuple[UUID, UUID] | None, limit: int) -> list[HeldMention]:
+        """Links of memories with entities, in the order of both ids, after one."""
+        j = tables.memory_entities.c
+        statement = sa.select(j.memory_id, j.entity_id).where(j.tenant_id == self._tenant)
+        if after is not None:
+            statement = statement.where(sa.tuple_(j.memory_id, j.entity_id) > sa.tuple_(*_ids(after)))
+        rows = (await self._session.execute(statement.order_by(j.memory_id, j.entity_id).limit(limit))).all()
+        users = await self._owners(tables.memories, {row.memory_id for row in rows})
+        whose = await self._owners(tables.entities, {row.entity_id for row in rows})
+        return [
+            HeldMention(row.memory_id, row.entity_id, users.get(row.memory_id), whose.get(row.entity_id))
+            for row in rows
+        ]
+
+    async def unmention(self, pairs: Collection[tuple[UUID, UUID]]) -> int:
+        """Remove links of memories with entities; how many there were."""
+        j, count = tables.memory_entities.c, 0
+        for some in parts(sorted(pairs)):
+            # by the memories first: no index serves pairs on SQLite
+            memories = j.memory_id.in_({memory for memory, _ in some})
+            statement = sa.delete(tables.memory_entities).where(
+                j.tenant_id == self._tenant, memories, sa.tuple_(j.memory_id, j.entity_id).in_(some)
+            )
+            count += await self._session.changed(statement)
+        return count
+
+    async def entities(self, after: UUID | None, limit: int) -> list[HeldEntity]:
+        """Entities in the order of their ids, after one."""
+        e = tables.entities.c
+        statement = sa.select(e.id, e.user_id).where(e.tenant_id == self._tenant)
+        if after is not None:
+            statement = statement.where(e.id > after)
+        rows = (await self._session.execute(statement.order_by(e.id).limit(limit))).all()
+        needed = await self._leading([each.c.entity_id for each in _NEEDING], [row.id for row in rows])
+        return [HeldEntity(row.id, row.user_id, row.id in needed) for row in rows]
+
+    async def _leading(self, ends: Sequence[sa.Column[UUID]], ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Those of some ids that stand in one of some columns."""
+        found = set[UUID]()
+        for some in parts(ids):
+            for end in ends:
+                tenant = end.table.c.tenant_id
+                statement = sa.select(end).where(tenant == self._tenant, end.in_(some)).distinct()
+                found.update((await self._session.execute(statement)).scalars())
+        return frozenset(found)
+
+    async def needless(self, ids: Collection[UUID]) -> int:
+        """Remove those of some entities that nothing needs by now; how many they were."""
+        e, count = tables.entities.c, 0
+        for some in parts(sorted(ids)):
+            statement = sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id.in_(some), ~_needed())
+            count += await self._session.changed(statement)
+        return count
+
+    async def placings(self, after: tuple[str, UUID] | None, limit: int) -> list[Placing]:
+        """Memories that are read and have a vector, in the order of their users and ids, after one."""
+        m = tables.memories.c
+        statement = sa.select(*_PLACE).where(m.tenant_id == self._tenant, *self._placed())
+        if after is not None:
+            user, last = after
+            bounds = (sa.literal(user, m.user_id.type), sa.literal(last, m.id.type))
+            statement = statement.where(sa.tuple_(m.user_id, m.id) > sa.tuple_(*bounds))
+        rows = (await self._session.execute(statement.order_by(m.user_id, m.id).limit(limit))).all()
+        linked = await self.linked([row.id for row in rows])
+        return [Placing(row.id, row.user_id, row.category, MemoryType(row.type), row.id in linked) for row in rows]
+
+    async def around(self, users: Collection[str], most: int) -> list[Placing]:
+        """The newest of such memories of some users, so many of each, with their vectors."""
+        m, found = tables.memories.c, []
+        for some in parts(sorted(users)):
+            newest = sa.func.row_number().over(partition_by=m.user_id, order_by=m.id.desc()).label("newest")
+            ranked = sa.select(m.id, newest).where(*self._placed(), m.user_id.in_(some)).subquery("ranked")
+            vector = sa.type_coerce(m[self._session.in_force.column], Stored()).label("vector")
+            statement = sa.select(*_PLACE, vector).where(
+                m.tenant_id == self._tenant, m.id == ranked.c.id, ranked.c.newest <= most
+            )
+            rows = await self._session.execute(statement.order_by(m.id))
+            found += [
+                Placing(row.id, row.user_id, row.category, MemoryType(row.type), vector=row.vector) for row in rows
+            ]
+        return found
+
+    async def linked(self, ids: Collection[UUID]) -> frozenset[UUID]:
+        """Those of some memories that a relation leads from or to."""
+        return await self._leading([tables.relations.c.from_id, tables.relations.c.to_id], sorted(ids))
+
+    def _placed(self) -> Sequence[sa.ColumnElement[bool]]:
+        m = tables.memories.c
+        trusted = m.trust_state.in_([each.value for each in RETRIEVABLE_TRUST])
+        vector = m[self._session.in_force.column].is_not(None)
+        return m.tenant_id == self._tenant, m.state == sa.literal_column(f"'{State.ACTIVE}'"), trusted, vector
+
+
+_PLACE: Sequence[sa.ColumnElement[Any]] = [tables.memories.c[name] for name in ("id", "user_id", "category", "type")]
+
+
+_NEEDING = (tables.memory_entities, tables.entity_aliases)
+
+
+def _ids(values: Sequence[UUID]) -> list[sa.ColumnElement[UUID]]:
+    return [sa.literal(each, sa.Uuid()) for each in values]
+
+
+def _needed() -> sa.ColumnElement[bool]:
+    """Whether a memory mentions an entity, or somebody gave it another name."""
+    e = tables.entities.c
+    return sa.or_(*(
+        sa.exists(sa.select(sa.literal(1)).where(other.c.tenant_id == e.tenant_id, other.c.entity_id == e.id))
+        for other in _NEEDING
+    ))  # fmt: skip
