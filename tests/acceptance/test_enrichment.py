@@ -199,14 +199,14 @@ class TestOnce:
     ) -> None:
         memory = caller.remember("the user's friend siobhan wants a boat")
         other = caller.remember("the user's friend aroha wants a kite")
-        looked = enriching._enriched
+        looked = enriching.mentioned
 
         def change(*args: Any) -> Any:  # noqa: ANN401 - of the function
             if caller.get(f"/v1/memories/{memory}").json()["version"] == 1:
                 caller.patch(f"/v1/memories/{memory}", {"content": "the user's friend karim wants a boat"})
             return looked(*args)
 
-        monkeypatch.setattr(enriching, "_enriched", change)
+        monkeypatch.setattr(enriching, "mentioned", change)
         monkeypatch.setattr("memplane.application.offload.SHORT", -1)  # in a thread: the server answers meanwhile
         assert night.counts("enrichment") == {"seen": 1, "enriched": 1}
         assert (links(tenant, memory), links(tenant, other)) == (set(), {"aroha"})
