@@ -65,6 +65,7 @@ from memplane.application.recovery import Recovery
 from memplane.application.reembedding import Reembedding
 from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
+from memplane.application.removing import DeleteTurns
 from memplane.application.replaying import ReplayErasures
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
@@ -147,7 +148,7 @@ class Application:
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
-        self.ingest = IngestTurns(gateway)
+        self.ingest, self.delete_turn = IngestTurns(gateway), DeleteTurns(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.items = Items(asking, gateway, self.remember)

@@ -348,3 +348,16 @@ def test_a_conversation_is_closed(served: Served, user: str) -> None:
     missing = served.run("close", "nowhere", "--user", user)
     assert missing.code != 0
     assert "no such thread" in line(missing.err)
+
+
+def test_a_turn_is_deleted(served: Served, user: str) -> None:
+    with client(served) as opened:
+        turns = [opened.turn(text, user_id=user, thread_id="t", role="assistant") for text in ("The hall.", "The van.")]
+    told = served.run("forget-turn", str(turns[0].turn_id))
+    assert (told.code, told.err) == (0, "")
+    assert line(told.out.splitlines()[0]) == f"deleted for good: turn {turns[0].turn_id}; the thread is at revision 3"
+    again = served.run("forget-turn", str(turns[0].turn_id))
+    assert again.code != 0
+    assert "no such turn" in line(again.err)
+    other = served.run("forget-turn", str(turns[1].turn_id), "--json")
+    assert other.document == {"outcome": "deleted", "turn_id": str(turns[1].turn_id), "rev": 4}

@@ -62,6 +62,7 @@ class Access:
         deleted: whether it acts on memories that are deleted.
         entity: whether the record is an entity that a memory mentions, and not the memory.
         proposal: whether the record is a proposal for a field of the memory's category, and not the memory.
+        turn: whether the record is a turn, and not a memory.
     """
 
     method: str
@@ -74,6 +75,7 @@ class Access:
     deleted: bool = False
     entity: bool = False
     proposal: bool = False
+    turn: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -87,6 +89,7 @@ class Access:
             .replace("{key_id}", record[:32])
             .replace("{thread_id:text}", THREAD)
             .replace("{proposal_id}", record)
+            .replace("{turn_id}", record)
             .replace("{user_id:text}", USER)
         )
 
@@ -127,6 +130,7 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/turns:batch", _WRITE, Categories.NOT_WRITTEN, Tenants.NOT_WRITTEN,
         body=lambda category: {"turns": [_turn(category)]},
     ),
+    Access("DELETE", "/v1/turns/{turn_id}", _WRITE, Categories.NOT_WRITTEN, Tenants.ABSENT, turn=True),
     Access(
         "POST", "/v1/sessions/{thread_id:text}/close", _WRITE, Categories.NOT_WRITTEN, Tenants.THREADS,
         body=lambda _: {"user_id": USER},

@@ -15,9 +15,12 @@ _SENDING = ("execute", "changed", "rows_of_all")
 
 
 @contextmanager
-def killed_after(statements: int) -> Iterator[list[int]]:
-    """Let whoever is in a batch of a job end after so many statements of its transaction; how many there were."""
-    sent, inside = [0], [False]
+def killed_after(statements: int, *, anywhere: bool = False) -> Iterator[list[int]]:
+    """Let whoever is in a batch of a job end after so many statements of its transaction; how many there were.
+
+    ``anywhere``: whoever writes at all, from the first statement on.
+    """
+    sent, inside = [0], [anywhere]
     with pytest.MonkeyPatch.context() as patched:
         batch = Jobs._step
 

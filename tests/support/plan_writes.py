@@ -18,6 +18,7 @@ from memplane.adapters.sql.job_runs import SqlJobRuns
 from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
+from memplane.adapters.sql.removals import SqlRemovals
 from memplane.adapters.sql.repairs import SqlTextRepairs
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
@@ -30,6 +31,7 @@ from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
 from memplane.application.records import ChangedMemory, ContextField, Look, Proposal, Signal, Told
+from memplane.application.removals import KeptAnswer
 from memplane.application.session_records import Unread
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
@@ -38,7 +40,18 @@ from memplane.domain.embeddings import Column
 from memplane.domain.enrichment import Enriched
 from memplane.domain.entities import Mention, mentions
 from memplane.domain.lineage import Placement
-from memplane.domain.memory import Layer, Memory, MemoryText, MemoryType, Source, State, TrustState, Visibility
+from memplane.domain.memory import (
+    Layer,
+    Memory,
+    MemoryText,
+    MemoryType,
+    Role,
+    Source,
+    State,
+    TrustState,
+    Turn,
+    Visibility,
+)
 from memplane.domain.terms import terms
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
 from support.plans import TENANT
@@ -61,6 +74,7 @@ FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth
 SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
 TEXT = Text(nth(3), "user-3", 1, "The release is on Friday.")
+TURN = Turn(nth(3), "user-3", "thread-7", 3, 7, Role.USER, "Which hall?", NOW)
 MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
 ENRICHED = Enriched(MENTIONED, (Mention("person", "Name", "name-3"),))
 TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
@@ -172,6 +186,19 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "doubted memories": lambda uow: uow.upkeep.doubt(IDS, 0.3),
     "facts of a day": lambda uow: uow.budgets.drawn(["user-3", "user-4"], NOW.date()),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
+    "a turn to delete": lambda uow: uow.removals.lock("user-3", nth(3)),
+    "other turns of facts": lambda uow: uow.removals.said(IDS),
+    "a deleted turn": lambda uow: uow.removals.remove(TURN),
+    "a field that lapses": lambda uow: uow.removals.lapse("user-3", "tone", "value-3"),
+    "what waits": lambda uow: uow.removals.waiting(["user-3", "user-4"]),
+    "withdrawn proposals": lambda uow: uow.removals.withdraw(IDS),
+    "decisions on a turn": lambda uow: uow.removals.unquote(TURN),
+    "answers that tell of a turn": lambda uow: uow.removals.answers(TURN),
+    "an answer that tells less": lambda uow: uow.removals.tell_less(
+        [(KeptAnswer(f"{TENANT}7", "key-3", {}), {}), (KeptAnswer(f"{TENANT}7", "key-4", {}), {"status": 200})]
+    ),
+    "names of deleted turns": lambda uow: uow.removals.buried("user-3", "turn:name", ["value-3"]),
+    "a job that looks again": lambda uow: uow.job_users.forget("job-7", "user-3"),
     "users with something to compare": lambda uow: uow.pairs.next_user("user-3", NOW),
     "what may be compared": lambda uow: uow.pairs.glanced("user-3", NOW - timedelta(days=90), NOW, 500),
     "what is compared": lambda uow: uow.pairs.pooled("user-3", IDS),
@@ -284,6 +311,7 @@ STORES = (
     SqlEnrichments,
     SqlTextRepairs,
     SqlRepairs,
+    SqlRemovals,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -29,8 +29,13 @@ from memplane.domain.sessions import Said, Summary, summarised
 logger = logging.getLogger("memplane.sessions")
 MOST = 1_000
 """The last turns of a conversation that are read to sum it up."""
+_TRIES = 3
 _TITLE = 120
 """Characters of a thread's name that a title takes."""
+
+
+class TurnsGone(Exception):
+    """A conversation is not as it was read: a turn that its summary quotes was deleted. It is to be read anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class CloseSessions:
         Raises:
             NotFound: there is no such thread, or it is not the caller's.
             AmbiguousThread: several users of the caller have one, and none was named.
+            Conflict: turns of it are being deleted at this moment.
             CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
         """
         policy, now = self.gateway.begin(principal)
@@ -97,12 +103,22 @@ class CloseSessions:
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         await self.gateway.replayed(principal, once)
-        read = await self.read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
 
-        async def work(write: Write) -> Closed:
-            return await closed(write, read, thread, speaker)
+        async def tried() -> Closed:
+            read = await self.read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
 
-        done = await self.gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
+            async def work(write: Write) -> Closed:
+                return await closed(write, read, thread, speaker)
+
+            return await self.gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
+
+        for left in reversed(range(_TRIES)):
+            try:
+                done = await tried()
+                break
+            except TurnsGone:
+                if not left:
+                    raise Conflict("turns of the conversation are being deleted; try again") from None
         if done.outcome == "closed" and policy.workers.schedules.get("facts") is not None:
             await self._queued(principal, now)
         return done
@@ -149,8 +165,15 @@ class CloseSessions:
 
 
 async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
-    """Note the closing, with what was read of the conversation, unless somebody closed it with as much or more."""
+    """Note the closing, with what was read of the conversation, unless somebody closed it with as much or more.
+
+    Raises:
+        TurnsGone: a turn that its summary quotes was deleted since it was read.
+    """
     await write.uow.lock_users([read.user_id])
+    quoted = () if read.summary is None else [turn.id for turn in read.summary.sources]
+    if quoted and not (await write.uow.closings.left(quoted)).issuperset(quoted):
+        raise TurnsGone
     before = await write.uow.closings.find(read.user_id, thread)
     last = read.turns[-1].seq
     if before is not None and before.seq >= last:

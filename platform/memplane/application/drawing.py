@@ -11,11 +11,12 @@ from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
 from memplane.application.proposing import held_back, stated_in
 from memplane.application.remember import NewMemory, prepare
+from memplane.application.targets import AUTHORITY
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError
 from memplane.domain.extraction import Extracted, extract
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
@@ -87,6 +88,24 @@ def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[State
         rules = policy.category(memory.category).pii
         return (Stated(stated.field, plain(stated.value, rules, "text", policy.find_pii)),)
     return stated_in(policy, memory)
+
+
+def as_said(turn: Turn) -> NewTurn:
+    """A stored turn as it was said, for the rules to read it again."""
+    return NewTurn(
+        turn.user_id, turn.thread_id, turn.role, turn.text, turn.actor_id, turn.agent_id, turn.run_id,
+        turn.event_time or turn.recorded_at,
+    )  # fmt: skip
+
+
+def least_trusted(principal: Principal, policy: Policy) -> Principal:
+    """The caller, as trusted as who is trusted least of those that may write turns: nobody notes who wrote one."""
+    may = [
+        trust
+        for trust, level in policy.trust.items()
+        if level.default_write is not None and Visibility.PRIVATE in level.sees
+    ]
+    return replace(principal, trust=min(may, key=AUTHORITY.__getitem__, default=principal.trust))
 
 
 def speaker_name(actor: str | None) -> str | None:

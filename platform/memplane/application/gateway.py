@@ -26,7 +26,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Grave
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory import Memory, MemoryText, TrustState, new_id
+from memplane.domain.memory import Memory, MemoryText, TrustState, Turn, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters
@@ -183,6 +183,25 @@ class Write:
         )
         self._events.append(self.event("purge", memory))
 
+    def removed_turn(self, turn: Turn) -> None:
+        """Note that a turn was removed for good: its history is this entry, under its id and without its words."""
+        self._history.append(
+            HistoryEntry(
+                id=new_id(),
+                memory_id=turn.id,
+                event=HistoryEvent.PURGE,
+                actor=self.principal.actor,
+                policy_hash=self.policy.digest,
+                ts=self.now,
+                meta={"categories": [self.policy.turns_category], "turn": turn.seq, **_key_of(self.principal)},
+                of_user=turn.user_id,
+            )
+        )
+        category = self.policy.turns_category
+        self._events.append(
+            OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id, category=category)
+        )
+
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
         """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
 
@@ -283,7 +302,7 @@ class Gateway:
         (material,) = await self.material(text)
         return material
 
-    async def run(
+    async def run(  # noqa: PLR0913 - who, by what, when, what, of whom, how often, how far
         self,
         principal: Principal,
         policy: Policy,
@@ -292,6 +311,7 @@ class Gateway:
         *,
         users: Collection[str] = (),
         once: Once[T] | None = None,
+        whole: bool = False,
     ) -> T:
         """Run the work in one transaction, again when the database asks for a retry.
 
@@ -302,6 +322,8 @@ class Gateway:
             work: what to do.
             users: whose memories will be written, as far as it is known before.
             once: what to keep of the outcome, so that the same request has no second effect.
+            whole: whether the work reaches every user of the tenant, whomever the key is bound to: then it checks
+                itself what the caller may do.
 
         Raises:
             AlreadyDone: the request was carried out before.
@@ -321,7 +343,7 @@ class Gateway:
 
         async with self._queues.of(principal.tenant, users):
             told = None if once is None else replace(once, about=lambda: about[0].user)
-            return await run_once(self._storage, principal, attempt, now, users=users, once=told)
+            return await run_once(self._storage, principal, attempt, now, users=users, once=told, whole=whole)
 
     async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.

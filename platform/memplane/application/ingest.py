@@ -19,6 +19,7 @@ from memplane.domain.errors import LimitExceeded, ValueRejected
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
+from memplane.domain.removal import NAMES, name_key
 from memplane.domain.screening import plain
 from memplane.domain.text import normalise
 
@@ -118,7 +119,9 @@ async def append(
     )
     if not fresh:
         return [StoredTurn(known[turn.external_id or ""], created=False) for turn, _ in new]
-    await _refuse_erased(write, user_id, thread_id, [turn for turn, _ in new if turn.external_id not in known])
+    unknown = [turn for turn, _ in new if turn.external_id not in known]
+    await _refuse_erased(write, user_id, thread_id, unknown)
+    await _refuse_deleted(write, user_id, thread_id, unknown)
     last = await threads.advance(user_id, thread_id, write.now, revs=fresh, turns=fresh)
     seq, rev = last.seq - fresh, last.rev - fresh
     answer: list[StoredTurn] = []
@@ -150,6 +153,19 @@ async def _refuse_erased(write: Write, user_id: str, thread_id: str, turns: Sequ
     if await is_erased(write, user_id, TURNS, {turn_key(thread_id, turn.text) for turn in turns}):
         raise ValueRejected(
             "text: a turn of this thread was erased with its user; it is not stored again", field="text"
+        )
+
+
+async def _refuse_deleted(write: Write, user_id: str, thread_id: str, turns: Sequence[NewTurn]) -> None:
+    """Stop here when a turn of the thread had the name of one of these, and was deleted.
+
+    Raises:
+        ValueRejected: one had.
+    """
+    keys = {name_key(thread_id, turn.external_id) for turn in turns if turn.external_id is not None}
+    if keys and (await write.uow.removals.buried(user_id, NAMES, keys) or await is_erased(write, user_id, NAMES, keys)):
+        raise ValueRejected(
+            "external_id: the turn of this name was deleted; it is not stored again", field="external_id"
         )
 
 

@@ -39,7 +39,7 @@ class AlreadyDone(Exception):
         self.answer = answer
 
 
-async def run_once(
+async def run_once(  # noqa: PLR0913 - as the gateway's
     storage: Storage,
     principal: Principal,
     work: Callable[[UnitOfWork], Awaitable[T]],
@@ -47,6 +47,7 @@ async def run_once(
     *,
     users: Collection[str] = (),
     once: Once[T] | None = None,
+    whole: bool = False,
 ) -> T:
     """Run the work in one transaction; the same request sent again has no second effect.
 
@@ -65,7 +66,7 @@ async def run_once(
         return done
 
     try:
-        return await storage.write(principal.reach, attempt, users)
+        return await storage.write(principal.whole_reach if whole else principal.reach, attempt, users)
     except MemplaneError:
         await replayed(storage, principal, once)  # what was done before may be why it cannot be done now
         raise

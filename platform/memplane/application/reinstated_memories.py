@@ -12,10 +12,12 @@ from memplane.application.incoming import UNCHANGED, Outcomes
 from memplane.application.portable import Holder, Mentioning, NamedEntity
 from memplane.application.proposing import held_back
 from memplane.application.vectors import SearchMaterial
+from memplane.domain.derivation import Fate, fate, without
 from memplane.domain.entities import key_of
-from memplane.domain.errors import MemplaneError
+from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory, State, new_id
+from memplane.domain.memory import FULL_AUTHORITY, Memory, State, new_id
+from memplane.domain.removal import IDS, id_key
 
 DUPLICATE = "duplicate"
 RESTORED = "restored"
@@ -52,9 +54,19 @@ async def mine(write: Write, user_id: str, ids: Collection[UUID]) -> Mapping[UUI
     return {each: (name, own[name]) for each, name in here.items() if name in own}
 
 
+async def deleted_turns(write: Write, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
+    """Those of some ids of a file that stand for turns of the user that were deleted."""
+    keys = {id_key(name): each for each in ids for name in (each, kin(each, user_id))}
+    if not keys:
+        return frozenset()
+    return frozenset(keys[key] for key in await write.uow.removals.buried(user_id, IDS, keys))
+
+
 async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arriving], outcomes: Outcomes) -> None:
     """Put memories back; those that are there already stay as they are."""
     there = await mine(write, rules.user_id, {each.memory.id for each in arriving})
+    named = {source for each in arriving for source in each.memory.source_ids}
+    lost = await deleted_turns(write, rules.user_id, named)
     fresh: dict[UUID, Arriving] = {}
     buried: dict[str, frozenset[str]] = {}
     consented: frozenset[tuple[str, str, UUID]] | None = None
@@ -62,6 +74,11 @@ async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arri
         if each.memory.id in there or each.memory.id in fresh:
             outcomes.note(each.place, UNCHANGED)
             continue
+        if not lost.isdisjoint(each.memory.source_ids):
+            if fate(each.memory, lost, FULL_AUTHORITY) is Fate.GOES:
+                outcomes.refuse(each.place, ValueRejected("the turn that it was derived from was deleted"))
+                continue
+            each = _with(each, without(each.memory, lost))  # noqa: PLW2901 - as it stands here
         if each.admitted.stated and consented is None:
             consented = await write.uow.portable.consented(rules.user_id)
         category = each.memory.category
@@ -126,7 +143,10 @@ async def _placed(write: Write, user_id: str, fresh: Sequence[Arriving], outcome
 
 
 def _renamed(each: Arriving, user_id: str) -> Arriving:
-    memory = replace(each.memory, id=kin(each.memory.id, user_id))
+    return _with(each, replace(each.memory, id=kin(each.memory.id, user_id)))
+
+
+def _with(each: Arriving, memory: Memory) -> Arriving:
     return replace(each, mentioning=replace(each.mentioning, memory=memory))
 
 
@@ -153,7 +173,7 @@ async def _referring(write: Write, user_id: str, wanted: Sequence[Arriving]) -> 
             source_ids=tuple(own(name) for name in each.memory.source_ids),
             superseded_by=None if by is None else own(by),
         )
-        found.append(replace(each, mentioning=replace(each.mentioning, memory=memory)))
+        found.append(_with(each, memory))
     return found
 
 

@@ -11,14 +11,15 @@ from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
 from memplane.application.portable import NamedEntity, Relation, Tombstone
 from memplane.application.records import ChangeEntry, ContextField, Proposal
-from memplane.application.reinstated_memories import RESTORED, kin, mine
+from memplane.application.reinstated_memories import RESTORED, deleted_turns, kin, mine
 from memplane.application.vectors import SearchMaterial
-from memplane.domain.consent import MULTIPLE
+from memplane.domain.consent import MULTIPLE, ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import key_of
 from memplane.domain.errors import Conflict, ConsentRequired, MemplaneError, NotFound, ValueRejected
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import MemoryText, Turn
+from memplane.domain.removal import NAMES, name_key
 from memplane.domain.tombstones import said_keys
 
 _MISSING = "no such memory of the user here: it was refused, or is not in the file"
@@ -35,6 +36,10 @@ async def reinstate_turns(
             outcomes.note(place, UNCHANGED)  # the same line again
     turns = {place: turns[place] for place in first.values()}
     names = {place: {turn.id, kin(turn.id, user)} for place, (turn, _) in turns.items()}
+    deleted = await deleted_turns(write, user, {turn.id for turn, _ in turns.values()})
+    for place in [place for place, (turn, _) in turns.items() if turn.id in deleted]:
+        outcomes.refuse(place, ValueRejected("the turn was deleted; it is not stored again"))
+        del turns[place], names[place]
     known = await write.uow.portable.speakers(set().union(*names.values()) if names else set())
     own = {each for each, speaker in known.items() if speaker == user}
     fresh = []
@@ -54,9 +59,17 @@ async def _spoken(
     threads, user = write.uow.threads, rules.user_id
     titles = [turn.external_id for _, turn, _ in said if turn.external_id is not None]
     named = await threads.existing_turns(user, thread_id, titles) if titles else {}
-    new = [each for each in said if each[1].external_id not in named]
-    for place, turn, _ in said:
-        outcomes.note(place, UNCHANGED if turn.external_id in named else RESTORED)
+    keys = {name: name_key(thread_id, name) for name in titles if name not in named}
+    deleted = await write.uow.removals.buried(user, NAMES, keys.values()) if keys else frozenset[str]()
+    new = []
+    for place, turn, material in said:
+        if turn.external_id in named:
+            outcomes.note(place, UNCHANGED)
+        elif turn.external_id is not None and keys[turn.external_id] in deleted:
+            outcomes.refuse(place, ValueRejected("external_id: the turn of this name was deleted"))
+        else:
+            outcomes.note(place, RESTORED)
+            new.append((place, turn, material))
     if not new:
         return
     last = await threads.advance(
@@ -169,6 +182,12 @@ async def reinstate_proposals(
     write: Write, rules: Rules, proposals: Mapping[int, Proposal], outcomes: Outcomes
 ) -> None:
     """Put proposals back, with what was decided on them."""
+    named = {each.evidence for each in proposals.values() if each.state is ProposalState.PENDING and each.evidence}
+    deleted = await deleted_turns(write, rules.user_id, named)
+    for place, each in list(proposals.items()):
+        if each.state is ProposalState.PENDING and each.evidence in deleted:
+            outcomes.refuse(place, ValueRejected("the turn that says it was deleted"))
+            proposals = {other: kept for other, kept in proposals.items() if other != place}
     unique = {each.id: each for each in proposals.values()}
     added = await write.uow.portable.add_proposals(list(unique.values()))
     own = await write.uow.portable.proposed(rules.user_id, set(unique) - added)

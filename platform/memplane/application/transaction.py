@@ -31,6 +31,7 @@ from memplane.application.records import (
     Told,
     TurnPlace,
 )
+from memplane.application.removals import Removals
 from memplane.application.session_records import Closings
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.embeddings import InForce
@@ -84,11 +85,7 @@ class ThreadStore(Protocol):
     """Threads, turns and change log within a transaction."""
 
     async def advance(self, user_id: str, thread_id: str, now: datetime, *, revs: int, turns: int = 0) -> TurnPlace:
-        """Lock the thread, making it if new, and allocate revisions and turn numbers.
-
-        Returns:
-            The thread's last revision and turn number after the allocation.
-        """
+        """Lock the thread, making it if new, and allocate revisions and turn numbers: the last ones after that."""
         ...
 
     async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
@@ -363,6 +360,7 @@ class UnitOfWork(Protocol):
     checkpoints: CheckpointStore
     portable: PortableStore
     erasures: Erasures
+    removals: Removals
     chain: Chain
     closings: Closings
     vectors: VectorStore

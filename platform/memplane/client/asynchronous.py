@@ -10,6 +10,7 @@ import httpx2
 from memplane.client.calls import (
     body_of,
     checkpoint_path,
+    delete_once,
     entity_path,
     given,
     if_match,
@@ -57,6 +58,7 @@ from memplane.contracts.memories import (
     ThreadDelta,
     TurnBatchOutcome,
     TurnBatchRequest,
+    TurnDeletion,
     TurnOutcome,
     VerbRequest,
     WriteOutcome,
@@ -76,7 +78,8 @@ class Memplane(RightsCalls):
 
     Every method raises `MemplaneClientError`: its subclass says what kind of failure, its ``code`` exactly which. A
     read, and a write that is a POST, is tried again when the server is away or busy: each such write carries an
-    `Idempotency-Key`, so that a second arrival has no second effect. Changes and deletions are not tried again.
+    `Idempotency-Key`, so that a second arrival has no second effect; so does the deletion of a turn. Changes and other
+    deletions are not tried again.
 
     Args:
         url: the server's, such as ``http://127.0.0.1:7077``.
@@ -131,6 +134,11 @@ class Memplane(RightsCalls):
         entries = list(batch)
         call = write("/v1/turns:batch", body_of(TurnBatchRequest, {"turns": entries}))
         return await self._connection.ask(call, TurnBatchOutcome)
+
+    async def delete_turn(self, turn_id: UUID | str, *, agent: str | None = None) -> TurnDeletion:
+        """Delete a message for good, with what was derived from it alone; for fully trusted keys."""
+        call = delete_once(f"/v1/turns/{segment(str(turn_id))}", agent=agent)
+        return await self._connection.ask(call, TurnDeletion)
 
     async def remember(self, content: str, **fields: Unpack[MemoryFields]) -> WriteOutcome:
         """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""

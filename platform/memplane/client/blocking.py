@@ -81,6 +81,7 @@ class MemplaneSync:
     context = _waits(Memplane.context)
     turn = _waits(Memplane.turn)
     turns = _waits(Memplane.turns)
+    delete_turn = _waits(Memplane.delete_turn)
     remember = _waits(Memplane.remember)
     observe = _waits(Memplane.observe)
     get = _waits(Memplane.get)

@@ -42,6 +42,12 @@ def write(path: str, body: str, headers: Mapping[str, str] | None = None) -> Cal
     return Call("POST", path, body, headers=once | dict(headers or {}), repeatable=True)
 
 
+def delete_once(path: str, **parameters: object) -> Call:
+    """A deletion that the server carries out once, however often it arrives."""
+    once = {"Idempotency-Key": str(uuid4())}
+    return Call("DELETE", path, parameters=query_of(**parameters), headers=once, repeatable=True)
+
+
 def given(**fields: object) -> dict[str, object]:
     """The fields that were given; ``None`` means that one was not."""
     return {name: value for name, value in fields.items() if value is not None}

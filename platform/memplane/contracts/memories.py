@@ -271,6 +271,15 @@ class TurnBatchOutcome(Message):
     items: list[TurnOutcome]
 
 
+class TurnDeletion(Message):
+    """A turn that was deleted for good."""
+
+    outcome: Literal["deleted"] = "deleted"
+    turn_id: UUID
+    rev: int
+    """The thread's revision after it."""
+
+
 class TurnRecord(Message):
     """A turn as stored."""
 

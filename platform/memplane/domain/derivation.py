@@ -42,5 +42,13 @@ def fate(memory: Memory, gone: Collection[UUID], authority: int) -> Fate:
 
 
 def without(memory: Memory, gone: Collection[UUID]) -> Memory:
-    """A memory that no longer names some sources."""
-    return replace(memory, source_ids=tuple(each for each in memory.source_ids if each not in gone))
+    """A memory that no longer names some sources, and was said as many times less."""
+    left = tuple(each for each in memory.source_ids if each not in gone)
+    said = max(memory.mention_count - (len(memory.source_ids) - len(left)), 1)
+    return replace(memory, source_ids=left, mention_count=said)
+
+
+def concluded_by(memory: Memory) -> str | None:
+    """The job that concluded a memory of what it knew of the user; ``None`` for any other memory."""
+    job = memory.attributes.get("job")
+    return job if memory.source in _WOVEN_BY and isinstance(job, str) else None

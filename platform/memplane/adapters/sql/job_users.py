@@ -107,6 +107,12 @@ class SqlJobUsers:
             statement.on_conflict_do_update(index_elements=_KEY, set_={"done_at": statement.excluded.done_at})
         )
 
+    async def forget(self, job: str, user_id: str) -> None:
+        """Let a job look at a user again, as if it had not been done."""
+        j = tables.job_users.c
+        done = (j.tenant_id == self._tenant, j.user_id == user_id, j.name == job)
+        await self._session.execute(sa.delete(tables.job_users).where(*done))
+
     async def there(self, user_id: str, turns: Collection[UUID]) -> frozenset[UUID]:
         """Those of some turns of a user that are there."""
         t = tables.turns.c

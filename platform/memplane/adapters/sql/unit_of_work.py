@@ -21,6 +21,7 @@ from memplane.adapters.sql.job_runs import Send, SqlJobRuns
 from memplane.adapters.sql.job_users import SqlJobUsers
 from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
+from memplane.adapters.sql.removals import SqlRemovals
 from memplane.adapters.sql.repairs import Freshen
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
@@ -35,6 +36,7 @@ from memplane.application.jobs.user_records import JobUsers
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
+from memplane.application.removals import Removals
 from memplane.application.session_records import Closings
 from memplane.application.transaction import (
     Answers,
@@ -101,6 +103,7 @@ class SqlUnitOfWork:
         self.checkpoints: CheckpointStore = SqlCheckpoints(session)
         self.portable: PortableStore = SqlPortableStore(session)
         self.erasures: Erasures = SqlErasures(session)
+        self.removals: Removals = SqlRemovals(session)
         self.chain: Chain = SqlChain(session)
         self.closings: Closings = SqlClosings(session)
         self.vectors: VectorStore = SqlVectors(session, ways.alone)

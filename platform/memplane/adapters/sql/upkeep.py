@@ -45,7 +45,10 @@ class SqlUpkeep:
         return [memory_of(dict(row)) for row in rows.mappings()]
 
     async def purge(self, gone: Sequence[Memory]) -> None:
-        """Remove memories: relations and mentions go with them, and what rests on them."""
+        """Remove memories: relations and mentions go with them, and what rests on them; entities that they alone name.
+
+        Nothing else may be writing their users' memories.
+        """
         if not gone:
             return
         ids, users = [each.id for each in gone], sorted({each.user_id for each in gone})  # found by their users
@@ -55,8 +58,14 @@ class SqlUpkeep:
                     table.c.tenant_id == self._tenant, table.c.user_id.in_(users), table.c.memory_id.in_(ids)
                 )
             )
-        m = tables.memories.c
+        m, j, e = tables.memories.c, tables.memory_entities.c, tables.entities.c
+        named = sa.select(j.entity_id).where(j.tenant_id == self._tenant, j.memory_id.in_(ids)).distinct()
+        entities = list((await self._session.execute(named)).scalars())
         await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))
+        for start in range(0, len(entities), _MANY):
+            some = (e.tenant_id == self._tenant, e.id.in_(entities[start : start + _MANY]))
+            others = sa.exists().where(j.tenant_id == self._tenant, j.entity_id == e.id)
+            await self._session.execute(sa.delete(tables.entities).where(*some, ~others))
 
     async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
         """The tenant's memories that name one of some sources, locked, in the order of their ids."""

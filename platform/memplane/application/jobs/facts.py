@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memplane.application.beside import Placed
 from memplane.application.closing import CloseSessions
-from memplane.application.drawing import MAX_DRAWN, Statement, draw, statements_of
+from memplane.application.drawing import MAX_DRAWN, Statement, as_said, draw, least_trusted, statements_of
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.noting import Found, Notes
 from memplane.application.jobs.records import Spent
@@ -23,9 +23,7 @@ from memplane.application.ports import Policies, Storage
 from memplane.application.proposing import held_back, stated_in
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.session_records import Unread
-from memplane.application.targets import AUTHORITY
 from memplane.application.transaction import UnitOfWork
-from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError, UserErased
 from memplane.domain.memory import Memory, MemoryText, Role, Source, Turn, Visibility
@@ -103,7 +101,7 @@ class ConsolidateSessions:
         agent = talking(policy)
         if agent is None:
             return _nothing
-        writer, rules, day = _writer(principal, policy), policy.workers.facts, as_of.date()
+        writer, rules, day = least_trusted(principal, policy), policy.workers.facts, as_of.date()
 
         async def look(uow: UnitOfWork) -> tuple[list[Unread], Mapping[str, int]]:
             due = await uow.closings.unread(as_of, MOST, PART)
@@ -170,16 +168,6 @@ async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch
     return Batch({"parts": 0, "facts": 0})
 
 
-def _writer(principal: Principal, policy: Policy) -> Principal:
-    """The job, as trusted as who is trusted least of those that may write turns: nobody notes who wrote one."""
-    may = [
-        trust
-        for trust, level in policy.trust.items()
-        if level.default_write is not None and Visibility.PRIVATE in level.sees
-    ]
-    return replace(principal, trust=min(may, key=AUTHORITY.__getitem__, default=principal.trust))
-
-
 def _ruled(
     writer: Principal, policy: Policy, turns: Sequence[Turn], as_of: datetime, agent: str
 ) -> list[tuple[Turn, Statement]]:
@@ -187,10 +175,7 @@ def _ruled(
     found = []
     for turn in turns:
         if turn.role is Role.USER:
-            said = NewTurn(
-                turn.user_id, turn.thread_id, turn.role, turn.text, turn.actor_id, turn.agent_id, turn.run_id,
-                turn.event_time or turn.recorded_at,
-            )  # fmt: skip
+            said = as_said(turn)
             found += [(turn, each) for each in statements_of(writer, policy, said, as_of, agent)]
     return found
 

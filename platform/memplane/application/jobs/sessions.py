@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memplane.application.closing import Closed, CloseSessions, Read, closed
+from memplane.application.closing import Closed, CloseSessions, Read, TurnsGone, closed
 from memplane.application.gateway import Write
 from memplane.application.jobs.steps import Batch, Step
 from memplane.application.ports import Policies, Storage
@@ -60,20 +60,31 @@ async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch
 
 async def _close(write: Write, found: Sequence[_Found], agent: str) -> Batch:
     await write.uow.lock_users({each.user_id for each, _ in found})
-    summaries = 0
+    summaries, outdated = 0, 0
     for each, read in found:
-        done = None if read is None else await _tried(write, each, read, agent)
+        try:
+            done = None if read is None else await _tried(write, each, read, agent)
+        except TurnsGone:  # it is read anew
+            outdated += 1
+            continue
         if done is None or done.closing.seq < each.turns:  # else it would be found again and again
             await _passed_over(write, each, agent)
         summaries += done is not None and done.outcome == "closed" and done.closing.summary_id is not None
-    return Batch({"closed": len(found), "summaries": summaries}, "again" if len(found) == MOST else None)
+    counts = {"closed": len(found) - outdated, "summaries": summaries}
+    return Batch(counts, "again" if outdated or len(found) == MOST else None)
 
 
 async def _tried(write: Write, each: Resting, read: Read, agent: str) -> Closed | None:
-    """Close a conversation; ``None`` where it cannot be: one that fails keeps no other from being closed."""
+    """Close a conversation; ``None`` where it cannot be: one that fails keeps no other from being closed.
+
+    Raises:
+        TurnsGone: a turn that its summary quotes was deleted since it was read.
+    """
     try:
         async with write.attempt():
             return await closed(write, read, each.thread_id, agent)
+    except TurnsGone:
+        raise
     except (Conflict, Invalid) as error:
         logger.warning("a conversation is closed without a summary: %s", error.code)
         return None

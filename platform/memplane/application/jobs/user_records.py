@@ -59,6 +59,10 @@ class JobUsers(Protocol):
         """Note that a job was done for a user."""
         ...
 
+    async def forget(self, job: str, user_id: str) -> None:
+        """Let a job look at a user again, as if it had not been done."""
+        ...
+
     async def there(self, user_id: str, turns: Collection[UUID]) -> frozenset[UUID]:
         """Those of some turns of a user that are there."""
         ...

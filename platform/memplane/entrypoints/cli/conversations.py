@@ -1,14 +1,17 @@
-"""`memplane close`: end a conversation, and see what it came to."""
+"""`memplane close` and `forget-turn`: end a conversation and see what it came to; take a message out of it."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
 from memplane.contracts.sessions import ClosedSession
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, AnyUser, Data, Key, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, AnyUser, Data, Key, Url, memory_id_of
 from memplane.entrypoints.cli.output import Json, plain, show
 from memplane.entrypoints.cli.session import session
+
+TurnId = Annotated[UUID, typer.Argument(metavar="ID", help="The turn's id.", parser=memory_id_of)]
 
 
 def close(  # noqa: PLR0913 - one argument for each option
@@ -47,4 +50,20 @@ def _lines(closed: ClosedSession) -> list[str]:
     return [first, *told, f"  {where}"]
 
 
-COMMANDS: Mapping[str, Callable[..., None]] = {"close": close}
+def forget_turn(
+    turn_id: TurnId,
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Delete one message for good, with what was derived from it alone. For fully trusted keys."""
+    with session(url, key, agent, data) as opened:
+        done = opened.client.delete_turn(turn_id, agent=opened.agent)
+    told = f"deleted for good: turn {done.turn_id}; the thread is at revision {done.rev}"
+    show(done, plain(told), plain("  what was derived from it alone is deleted too", "dim"), as_json=json)
+
+
+COMMANDS: Mapping[str, Callable[..., None]] = {"close": close, "forget-turn": forget_turn}

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from memplane.application.beside import rejected
 from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
+from memplane.application.removing import TurnDeleted
 from memplane.contracts.base import Category, Name, Problem
 from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.memories import (
@@ -22,6 +23,7 @@ from memplane.contracts.memories import (
     ThreadDelta,
     TurnBatchOutcome,
     TurnBatchRequest,
+    TurnDeletion,
     TurnOutcome,
     WriteOutcome,
 )
@@ -136,6 +138,20 @@ async def store_turns(
     stored = await app.ingest(caller, turns, agents.pop(), once=once)
     response.status_code = _status(stored)
     return _batch(stored)
+
+
+@router.delete("/turns/{turn_id}", responses=described(404, 409), tags=["turns"], summary="Delete a turn")
+async def delete_turn(turn_id: UUID, app: App, caller: Caller, again: Repeatable, agent: Agent = None) -> TurnDeletion:
+    """Delete one turn for good, with what was derived from it alone; only for fully trusted keys."""
+    return _deletion(await app.delete_turn(caller, turn_id, agent, once=again.once(_deleted)))
+
+
+def _deletion(done: TurnDeleted) -> TurnDeletion:
+    return TurnDeletion(turn_id=done.turn_id, rev=done.rev)
+
+
+def _deleted(done: TurnDeleted) -> tuple[int, BaseModel]:
+    return 200, _deletion(done)
 
 
 def _status(stored: Sequence[StoredTurn]) -> int:
