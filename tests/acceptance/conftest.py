@@ -8,7 +8,10 @@ from memplane.domain.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
 from memplane.domain.principal import KeyScope
 from support.callers import Caller, Tenant
 from support.issuer import AUDIENCE, RunningIssuer, running_issuer
+from support.model_server import ModelServer, model_server
+from support.nights import Night
 from support.serving import RunningServer
+from support.thinking import named
 from support.trusting import Trust, Trusting
 
 STORAGES = {"postgres": POSTGRES, "sqlite": SQLITE}
@@ -29,6 +32,34 @@ def storage(request: pytest.FixtureRequest) -> str:
 def admin(tenant: Tenant) -> Caller:
     """One who may do everything in the tenant."""
     return tenant.caller(None, act_for=["*"], scopes=tuple(KeyScope))
+
+
+@pytest.fixture
+def caller(tenant: Tenant) -> Caller:
+    """A supervisor."""
+    return tenant.caller("supervisor")
+
+
+@pytest.fixture
+def night(tenant: Tenant, caller: Caller) -> Night:
+    """The night's work for the tenant, which has a key."""
+    del caller
+    return Night(tenant)
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A language model that answers what the test says."""
+    with model_server() as running:
+        yield running
+
+
+@pytest.fixture
+def asking(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
+    """A tenant of a server with that model."""
+    made = Tenant(start_server(**named(model)))
+    made.server.run(made.server.wired.thinking.ready())
+    return made
 
 
 @pytest.fixture

@@ -27,19 +27,6 @@ NOTHING = {"pairs": 0, "merged": 0, "superseded": 0, "kept": 0, "duplicates_befo
 TABLES = ("memories", "history", "events", "change_log", "relations", "pair_checks")
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    """The night's work for the tenant, which has a key."""
-    del caller
-    return Night(tenant)
-
-
 def done(**counts: float) -> dict[str, float]:
     """What the job did for one user."""
     return NOTHING | {"users": 1} | counts

@@ -1,7 +1,6 @@
 """What a language model says of pairs that the rules cannot tell: it counts within the rules, and costs what it may."""
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,11 +11,11 @@ import pytest
 from memplane.application.jobs.pair_asking import TOGETHER
 from support.callers import Caller, Tenant
 from support.consolidating import checks, superseding
-from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, called, model_server, refused, spoken
+from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, called, refused, spoken
 from support.nights import Night, state
 from support.serving import RunningServer
 from support.telling import events, texts, write
-from support.thinking import Capped, counted, named
+from support.thinking import Capped, counted
 
 TYRES = ("The user's van needs new tyres.", "The tyres of the user's van are worn out.")
 OPENS = ("The user's bakery opens at seven.", "The user's bakery opens its doors at seven sharp.")
@@ -25,26 +24,9 @@ ONCE = (0, INPUT_TOKENS, OUTPUT_TOKENS)
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def tenant(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    """A tenant of a server with a model."""
-    return Tenant(start_server(**named(model)))
-
-
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    del caller
-    return Night(tenant)
+def tenant(asking: Tenant) -> Tenant:
+    """One whose server has a model."""
+    return asking
 
 
 def told(caller: Caller, *contents: str, **fields: Any) -> list[str]:  # noqa: ANN401 - of the memory

@@ -18,19 +18,6 @@ from support.nights import Night, Stopped, after_batches, state
 NAMES = ("Aroha", "Thandiwe", "Priyanka", "Tadeusz", "Ottokar", "Ximena", "Wiremu", "Gesine", "Renske", "Mbali")
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    """The night's work for the tenant, which has a key."""
-    del caller
-    return Night(tenant)
-
-
 def names(caller: Caller, user: str = USER) -> dict[str, str]:
     found = caller.get("/v1/entities", user_id=user, limit=200).json()["items"]
     return {entity["name"]: entity["kind"] for entity in found}

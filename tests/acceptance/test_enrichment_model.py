@@ -1,6 +1,6 @@
 """Names that the language model finds: what stands in the text alone, within its budget; nothing is lost without it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,19 +10,12 @@ import pytest
 
 from memplane.adapters.policy_files import shipped_policies
 from support.callers import USER, Caller, Tenant
-from support.model_server import ModelServer, called, model_server, refused, spoken
+from support.model_server import ModelServer, called, refused, spoken
 from support.nights import Night, state
 from support.serving import RunningServer
 from support.thinking import named, of_tenant
 
 SAID = "the concert of kolonda moved the user to tears"
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """A model that answers what the test says."""
-    with model_server() as running:
-        yield running
 
 
 @pytest.fixture

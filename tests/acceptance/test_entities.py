@@ -2,18 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from memplane.domain.memory import new_id
 from support.callers import USER, Caller, Tenant, refused
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
 
 
 def entities(caller: Caller, **asked: Any) -> list[Json]:  # noqa: ANN401 - of the request

@@ -16,12 +16,6 @@ OTHER = "ben"
 ERASE = f"/v1/users/{USER}/erase"
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
 def erase(caller: Caller, user: str = USER, **body: object) -> Json:
     response = caller.post(f"/v1/users/{user}/erase", {"confirm": user} | body)
     assert response.status_code == 200, response.text

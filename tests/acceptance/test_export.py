@@ -20,12 +20,6 @@ from support.transfer import OPERATING, exported, of, whole_life
 PIANO, BOAT = "The user owns a piano.", "The user sails a boat."
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
 def contents(lines: list[Json]) -> set[str]:
     return {line["content"] for line in of(lines, "memory")}
 

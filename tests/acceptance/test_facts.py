@@ -1,6 +1,6 @@
 """Facts of conversations that were closed: by rule, by a model, each once, and none that nobody stated."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,9 @@ from memplane.adapters.models.prompt_files import prompt_file
 from memplane.adapters.policy_files.loading import shipped_policies
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant
-from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called, model_server, refused, spoken
+from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called, refused, spoken
 from support.nights import NOON, Night
 from support.serving import RunningServer
-from support.thinking import named
 
 TALK = (
     ("user", "We finally left the flat in Gothenburg, my new place is in Uppsala near the cathedral."),
@@ -30,20 +29,9 @@ INGRID = {"text": "The user's sister Ingrid visits every Sunday.", "category": "
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def tenant(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    """A tenant of a server with a model."""
-    return Tenant(start_server(**named(model)))
-
-
-@pytest.fixture
-def supervisor(tenant: Tenant) -> Caller:
-    return tenant.caller("supervisor")
+def tenant(asking: Tenant) -> Tenant:
+    """One whose server has a model."""
+    return asking
 
 
 def talk(caller: Caller, *turns: tuple[str, str], thread: str = THREAD, user: str = USER) -> list[str]:

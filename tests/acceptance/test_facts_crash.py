@@ -1,6 +1,6 @@
 """Consolidation that ends behind any statement, or is done by two workers at once: its effects are there once."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from datetime import timedelta
 from itertools import count
@@ -13,10 +13,8 @@ from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.jobs.running import Done
 from support.callers import THREAD, Caller, Tenant
-from support.model_server import ModelServer, Reply, called, model_server
+from support.model_server import ModelServer, Reply, called
 from support.nights import Night, Stopped
-from support.serving import RunningServer
-from support.thinking import named
 from support.working import until
 
 WORK, INGRID = "The user works at Ericsson now.", "The user's sister Ingrid visits every Sunday."
@@ -36,14 +34,9 @@ WORKING: ContextVar[bool] = ContextVar("WORKING", default=False)
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def tenant(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    return Tenant(start_server(**named(model)))
+def tenant(asking: Tenant) -> Tenant:
+    """One whose server has a model."""
+    return asking
 
 
 @pytest.fixture

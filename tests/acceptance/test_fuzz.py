@@ -15,7 +15,7 @@ from support.callers import THREAD, Tenant
 from support.process import clean_environment
 from support.serving import RunningServer
 
-SECONDS = int(os.environ.get("FUZZ_SECONDS", "30"))
+SECONDS = int(os.environ.get("FUZZ_SECONDS", "12"))
 """How long each database is asked; `make fuzz` asks for longer."""
 LEFT_OUT = "positive_data_acceptance"
 """What a JSON schema cannot say (a year, a name that is taken) is refused with 422 all the same."""

@@ -22,12 +22,6 @@ PIANO, BOAT, HORSE = "The user owns a piano.", "The user sails a boat.", "The us
 
 
 @pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
 def elsewhere(storage: str, request: pytest.FixtureRequest) -> Iterator[Tenant]:
     """A tenant on another server, which nobody has written to."""
     makes: Databases | Files = request.getfixturevalue("databases" if storage == "postgres" else "files")

@@ -25,19 +25,6 @@ from support.telling import events, say, texts, write
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "drum", "lamp", "clock", "flute")
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    """The night's work for the tenant, which has a key."""
-    del caller
-    return Night(tenant)
-
-
 def own(caller: Caller, word: str, **fields: Any) -> str:  # noqa: ANN401 - of the memory
     return str(write(caller, f"The user owns a {word}.", **fields)["id"])
 

@@ -1,7 +1,7 @@
 """Procedures: steps that a person dictates, and ways of working that come again; only who asks for them gets them."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,30 +11,15 @@ from memplane.adapters.policy_files.loading import shipped_policies
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.killing import killed_after
-from support.model_server import ModelServer, Reply, called, model_server, spoken
+from support.model_server import ModelServer, Reply, called, spoken
 from support.model_server import refused as failing
 from support.nights import Night, Stopped, state
 from support.serving import RunningServer
 from support.telling import say, write
-from support.thinking import named
 
 ORDER = "Remember these steps for a release: 1) run the tests, 2) tag the commit, 3) push the tag."
 STEPS = ["Run the tests.", "Tag the commit.", "Push the tag."]
 TOOLS = ("run_tests", "build_image", "push_image")
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def asking(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    """A tenant of a server with a model."""
-    made = Tenant(start_server(**named(model)))
-    made.server.run(made.server.wired.thinking.ready())
-    return made
 
 
 def procedures(caller: Caller, user: str = USER) -> list[Json]:

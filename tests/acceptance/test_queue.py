@@ -25,13 +25,6 @@ ADMIN = "/v1/admin/jobs"
 
 
 @pytest.fixture
-def night(tenant: Tenant) -> Night:
-    """Jobs of one worker, for a tenant that is there."""
-    tenant.caller("supervisor")
-    return Night(tenant)
-
-
-@pytest.fixture
 def idle(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ten memories of three users that decay and that nobody asked for, done in batches of three."""
     monkeypatch.setattr(steps, "BATCH", 3)

@@ -18,12 +18,6 @@ BERLIN, MUNICH = "The user lives in Berlin.", "The user lives in Munich."
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
 def restore(caller: Caller, **body: object) -> Json:
     response = caller.post("/v1/admin/restore", body)
     assert response.status_code == 200, response.text

@@ -1,46 +1,23 @@
 """Reflections: once a week what the facts of a user's week come to, kept for good and told as the latest."""
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.killing import killed_after
-from support.model_server import ModelServer, Reply, called, model_server, refused, spoken
+from support.model_server import ModelServer, Reply, called, refused, spoken
 from support.nights import Night, Stopped, age, state
-from support.serving import RunningServer
 from support.telling import say, write
-from support.thinking import named
 
 FACTS = ("The user owns a piano.", "The user plans a concert in Lisbon.", "The user sold the canoe.")
 GOOD = "The user turned to music this week. The concert in Lisbon and the piano matter more than the canoe."
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def tenant(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    """A tenant of a server with a model."""
-    made = Tenant(start_server(**named(model)))
-    made.server.run(made.server.wired.thinking.ready())
-    return made
-
-
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    del caller
-    return Night(tenant)
+def tenant(asking: Tenant) -> Tenant:
+    """One whose server has a model."""
+    return asking
 
 
 def reflected(text: str = GOOD, *sources: int) -> Reply:

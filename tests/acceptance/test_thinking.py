@@ -1,7 +1,7 @@
 """A language model within its budgets: what is reserved, what is spent, and who is told that nothing is left."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -41,12 +41,6 @@ class Fact:
 
 
 RIGHT = called({"text": "The user lives in Uppsala."})
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
 
 
 @pytest.fixture

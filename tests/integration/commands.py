@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +50,11 @@ def reachable_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[Served]:
+def serving(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """`memplane serve` in a data folder, from its ready line until the end."""
     command = [*COMMAND, "serve", "--data", str(folder / "data"), *arguments]
     process = subprocess.Popen(
-        command, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=clean_environment(environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     with process:
         try:

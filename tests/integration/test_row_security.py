@@ -15,27 +15,14 @@ from support.filling import insert
 TABLES = [*metadata.sorted_tables, *PASSING.sorted_tables]
 TENANTS = ("a", "b")
 ROWS = 2  # of each tenant in each table
-OWNED = {
-    "memories": "user_id",
-    "turns": "user_id",
-    "thread_revision": "user_id",
-    "change_log": "user_id",
-    "entities": "user_id",
-    "events": "user_id",
-    "consent_proposals": "user_id",
-    "checkpoints": "user_id",
-    "checkpoint_blobs": "user_id",
-    "checkpoint_writes": "user_id",
-    "supervisor_checkpoints": "user_id",
-    "user_context": "user_id",
-    "context_signals": "user_id",
-    "tombstones": "scope",
-    "sessions": "user_id",
-    "pair_checks": "user_id",
-    "token_budgets": "user_id",
-    "job_users": "user_id",
-    "unit_removals": "user_id",
-}
+OWNED = {"tombstones": "scope"} | dict.fromkeys(
+    (
+        "memories", "turns", "thread_revision", "change_log", "entities", "events", "consent_proposals", "checkpoints",
+        "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints", "user_context", "context_signals",
+        "sessions", "pair_checks", "token_budgets", "job_users", "unit_removals",
+    ),
+    "user_id",
+)  # fmt: skip
 BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entity_aliases"}
 UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
 NAMED = {table.name: table for table in TABLES}

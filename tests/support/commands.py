@@ -15,7 +15,7 @@ from support.process import clean_environment
 PATIENCE = 120
 """Seconds after which something that never ends has failed."""
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["memplane.entrypoints.cli.main"])
+_FORKS.set_forkserver_preload(["memplane.entrypoints.cli.main", "memplane.entrypoints.cli.serving"])
 
 
 @dataclass(frozen=True)

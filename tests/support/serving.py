@@ -16,13 +16,14 @@ from starlette.types import Receive, Scope, Send
 
 from memplane.adapters.policy_files import PolicyFiles
 from memplane.bootstrap import Application, policies_of
+from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 from support.cluster import Database
 from support.files import File
 
 T = TypeVar("T")
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds after which something that never happens has failed."""
 
 
@@ -192,7 +193,10 @@ class _Server(uvicorn.Server):
 def _served(
     app: FastAPI | SharedServer, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"]
 ) -> Iterator[None]:
-    config = uvicorn.Config(app, lifespan=lifespan, http="httptools", ws="none", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app, lifespan=lifespan, http="httptools", ws="none", log_config=None, access_log=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+    )  # fmt: skip
     server = _Server(config)
     serving = loop.start(server.serve(sockets=[listening]))
     serving.add_done_callback(lambda _: server.settled.set())

@@ -16,7 +16,6 @@ from memplane.domain.inferring import (
     material,
     readers_share,
     standing,
-    writer,
 )
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, Turn, Visibility, new_id
 from memplane.domain.procedures import Procedure, workflow_fault
@@ -109,5 +108,5 @@ def test_it_rests_on_what_all_its_readers_read() -> None:
     assert readers_share(POLICY, "procedural") == ("constraints", "procedural", "recent_activity", "tasks")
     assert readers_share(POLICY, "tasks") == ("tasks",)
     assert readers_share(POLICY, "nothing") == ()
-    assert (writer(POLICY, "relationship_dynamic"), writer(POLICY, "procedural")) == ("supervisor", "executor")
-    assert writer(POLICY, "nothing") is None
+    assert (POLICY.keeper("relationship_dynamic"), POLICY.keeper("procedural")) == ("supervisor", "executor")
+    assert POLICY.keeper("nothing") is None

@@ -27,7 +27,7 @@ Parameters = Mapping[str, str | list[str]]
 
 FIRST_WAIT_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 10.0
-KEEP_ALIVE_SECONDS = 3.0  # less than the server's five, so that no request goes out on a connection that it closes
+KEEP_ALIVE_SECONDS = 3.0  # less than any proxy's, so that no request goes out on a connection that it closes
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

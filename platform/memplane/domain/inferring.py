@@ -219,12 +219,6 @@ def readers_share(policy: Policy, category: str) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*readers))) if readers else ()
 
 
-def writer(policy: Policy, category: str) -> str | None:
-    """The first agent of the policy that reads and writes a category; or none."""
-    allowed = policy.allowlists.items()
-    return next((name for name, may in allowed if category in may.write and category in may.read), None)
-
-
 _STORES = (Visibility.PRIVATE, Visibility.SHARED, Visibility.SOCIAL)
 """The narrowest first."""
 

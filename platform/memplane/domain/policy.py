@@ -252,6 +252,15 @@ class Policy:
         """The agent's allowlist; an agent that the policy does not know has an empty one."""
         return self.allowlists.get(agent, Allowlist(read=(), write=()))
 
+    def keeps(self, agent: str, category: str) -> bool:
+        """Whether an agent reads and writes a category."""
+        may = self.allowlist(agent)
+        return category in may.read and category in may.write
+
+    def keeper(self, category: str) -> str | None:
+        """The first agent that reads and writes a category: what is done in the background goes by its allowlist."""
+        return next((agent for agent in self.allowlists if self.keeps(agent, category)), None)
+
     def readable(self, agent: str, requested: Iterable[str] | None) -> tuple[str, ...]:
         """The categories that a read by ``agent`` covers.
 

@@ -30,8 +30,8 @@ from memplane.domain.errors import (
     ModelUnavailable,
     NoModel,
 )
-from memplane.domain.inferring import Piece, readers_share, standing, writer
-from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, Source, Turn
+from memplane.domain.inferring import Piece, readers_share, standing
+from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, MemoryType, Source, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.profile_statements import Stated
@@ -153,7 +153,7 @@ class Concluding:
     async def __call__(self, principal: Principal, as_of: datetime, place: str | None) -> Step:
         """The next batch: who is due is looked up and thought about here, and looked at again by the step."""
         policy, conclude = self._policies.current, self._conclude
-        agent, categories = writer(policy, conclude.category), readers_share(policy, conclude.category)
+        agent, categories = policy.keeper(conclude.category), readers_share(policy, conclude.category)
         if agent is None or conclude.category not in policy.categories:
             return _nothing(conclude.counted, self._without)
         if self._without is not None and not conclude.by_rule:
@@ -322,6 +322,11 @@ async def _unchanged(write: Write, kept: _Kept) -> frozenset[UUID]:
 def _lies(memory: Memory) -> tuple[str, str, str, str]:
     """Who may read a memory."""
     return memory.user_id, memory.category, memory.visibility, memory.min_trust
+
+
+def of_type(scope: Scope, kind: MemoryType) -> Scope:
+    """A scope's memories of one type."""
+    return replace(scope, turns=False, filters=replace(scope.filters, type=kind))
 
 
 async def answered(

@@ -13,7 +13,7 @@ from memplane.application.drawing import MAX_DRAWN, Statement, as_said, draw, le
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.noting import Found, Notes
 from memplane.application.jobs.records import Spent
-from memplane.application.jobs.sessions import SumUpSessions, talking
+from memplane.application.jobs.sessions import SumUpSessions
 from memplane.application.jobs.steps import Batch, Prepare, Step
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.models import Instructions
@@ -98,7 +98,7 @@ class ConsolidateSessions:
     async def __call__(self, principal: Principal, as_of: datetime, _place: str | None) -> Step:
         """The next batch: what was said is drawn here, and placed by the step unless somebody did so meanwhile."""
         policy = self._policies.current
-        agent = talking(policy)
+        agent = policy.keeper(policy.turns_category)
         if agent is None:
             return _nothing
         writer, rules, day = least_trusted(principal, policy), policy.workers.facts, as_of.date()
@@ -111,7 +111,7 @@ class ConsolidateSessions:
         parts: list[Part] = []
         spent, skipped = Spent(), None
         for each in due:
-            speaker = each.agent if talks(policy, each.agent) else agent
+            speaker = each.agent if policy.keeps(each.agent, policy.turns_category) else agent
             room = rules.user_per_day - drawn.get(each.user_id, 0)
             wanted = tuple(name for name in policy.allowlist(speaker).write if name != policy.turns_category)
             found = await self._notes.of(principal.tenant, each, wanted, rules, room, as_of)
@@ -155,12 +155,6 @@ def conversations(
     """The jobs that go by conversations, by name."""
     facts = ConsolidateSessions(storage, policies, closing.gateway, Notes(thinking, instructions))
     return {"sessions": SumUpSessions(storage, policies, closing), "facts": facts}
-
-
-def talks(policy: Policy, agent: str) -> bool:
-    """Whether an agent reads and writes turns: what comes of them goes by its allowlist."""
-    may = policy.allowlist(agent)
-    return policy.turns_category in may.read and policy.turns_category in may.write
 
 
 async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.concluding import About, Draft, Thought, answered, stamped
+from memplane.application.jobs.concluding import About, Draft, Thought, answered, of_type, stamped
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.jobs.user_records import News
 from memplane.application.models import Prompt
@@ -12,7 +12,6 @@ from memplane.application.ports import Storage
 from memplane.application.remember import NewMemory
 from memplane.domain.inferring import INSIGHT, RELATIONSHIP, Piece, conversation, fault, material, one_line
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source
-from memplane.domain.scope import Scope
 
 JOB = "insights"
 PAUSE = timedelta(hours=24)
@@ -83,8 +82,8 @@ class ConcludeInsights:
 
     async def _read(self, about: About) -> tuple[dict[int, Piece], list[str]]:
         """What the model is given: pieces by number, and lines of the conversation that it may not rest on."""
-        pages = [(_of_type(about.scope, kind), ACTIVITIES) for kind in _ACTIVITY]
-        facts = _of_type(about.scope, MemoryType.SEMANTIC)
+        pages = [(of_type(about.scope, kind), ACTIVITIES) for kind in _ACTIVITY]
+        facts = of_type(about.scope, MemoryType.SEMANTIC)
         new = replace(facts, filters=replace(facts.filters, updated_after=about.since))
         async with self._storage.reading(about.principal.reach) as reader:
             found, turns = await reader.pages_and_window(
@@ -97,10 +96,6 @@ class ConcludeInsights:
         pieces += [Piece(each, one_line(each.text.content), "fact") for each in _oldest_first(stated)]
         pieces += [each for each in told if isinstance(each, Piece)]
         return dict(enumerate(pieces, 1)), [each for each in told if isinstance(each, str)]
-
-
-def _of_type(scope: Scope, kind: MemoryType) -> Scope:
-    return replace(scope, turns=False, filters=replace(scope.filters, type=kind))
 
 
 def _oldest_first(memories: Sequence[Memory]) -> list[Memory]:

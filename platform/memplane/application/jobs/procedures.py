@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.concluding import About, Draft, Thought, answered, stamped
+from memplane.application.jobs.concluding import About, Draft, Thought, answered, of_type, stamped
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.jobs.user_records import News
 from memplane.application.models import Prompt
@@ -13,7 +13,6 @@ from memplane.application.remember import NewMemory
 from memplane.domain.inferring import Piece, material, one_line
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source
 from memplane.domain.procedures import PROCEDURAL, THREADS, Procedure, Run, workflow_fault, workflows
-from memplane.domain.scope import Scope
 
 JOB = "procedures"
 PAUSE = timedelta(hours=20)
@@ -78,16 +77,12 @@ class ConcludeProcedures:
 
     async def _read(self, about: About) -> list[Memory]:
         """What was done in the user's conversations within a month, oldest first."""
-        pages = [(_of_type(about.scope, kind), MOST_RUNS) for kind in _DONE]
+        pages = [(of_type(about.scope, kind), MOST_RUNS) for kind in _DONE]
         async with self._storage.reading(about.principal.reach) as reader:
             found, _ = await reader.pages_and_window(pages, replace(about.scope, turns=False), "", 0)
         since = about.since + RECENT - READ
         done = [each for some in found for each in some if each.thread_id and each.recorded_at >= since]
         return sorted(done, key=lambda each: (each.event_time or each.recorded_at, each.id))
-
-
-def _of_type(scope: Scope, kind: MemoryType) -> Scope:
-    return replace(scope, turns=False, filters=replace(scope.filters, type=kind))
 
 
 def _by_rule(done: Sequence[Memory], about: About) -> list[Draft]:

@@ -33,7 +33,7 @@ class SumUpSessions:
     async def __call__(self, principal: Principal, as_of: datetime, _place: str | None) -> Step:
         """The next batch: what rests is read here, and closed by the step unless somebody closed it meanwhile."""
         policy = self._policies.current
-        agent = talking(policy)
+        agent = policy.keeper(policy.turns_category)
         if agent is None:
             return _nothing
         due = await self._storage.write(principal.reach, lambda uow: uow.closings.resting(as_of - REST, MOST))
@@ -98,9 +98,3 @@ async def _passed_over(write: Write, each: Resting, agent: str) -> None:
         begun = await closings.begun(each.user_id, each.thread_id)
         before = Closing(each.user_id, each.thread_id, agent, begun or each.updated_at, write.now, 0)
     await closings.keep(replace(before, closed_at=write.now, seq=each.turns))
-
-
-def talking(policy: Policy) -> str | None:
-    """The first agent of the policy that reads and writes turns: summaries go by its allowlist."""
-    turns = policy.turns_category
-    return next((name for name, may in policy.allowlists.items() if turns in may.read and turns in may.write), None)

@@ -22,6 +22,8 @@ from memplane.settings import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 10
+KEEP_ALIVE_SECONDS = 75
+"""An unused connection is kept so long: more than the minute after which proxies and clients give theirs up."""
 SWITCH_SECONDS = 0.0005
 """The longest that a worker thread and the event loop wait for each other; Python's own 5 ms is half a question."""
 
@@ -111,6 +113,7 @@ def _config(settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
 
 
