@@ -5,6 +5,7 @@ serves, and the lags in milliseconds when it is told to stop by a line on its in
 """
 
 import asyncio
+import gc
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import uvloop
 
 from memplane.bootstrap import DEFAULT_TENANT, Application, prepare
 from memplane.entrypoints.cli.first_keys import ensure_keys
+from memplane.entrypoints.cli.serving import SWITCH_SECONDS
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 
@@ -40,6 +42,7 @@ async def serve(settings: Settings, url: str) -> list[float]:
     await wired.ensure_tenant(DEFAULT_TENANT)
     keys = await ensure_keys(wired, settings.data)
     port = server.servers[0].sockets[0].getsockname()[1]
+    gc.freeze()  # as `memplane serve` does, and below
     told = {"url": f"http://127.0.0.1:{port}", "keys": dict(keys.agents), "admin": keys.admin}
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
@@ -54,6 +57,7 @@ async def serve(settings: Settings, url: str) -> list[float]:
 
 def main() -> int:
     """Serve on a data folder."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     settings = Settings(data=Path(sys.argv[1]))
     prepared = prepare(settings)
     try:

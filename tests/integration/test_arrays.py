@@ -3,10 +3,13 @@
 from enum import StrEnum
 from uuid import UUID
 
+import numpy as np
 import psycopg
 import pytest
+from pgvector import HalfVector
+from pgvector.psycopg import register_vector
 
-from memplane.adapters.postgres.arrays import Ids, Names, arrayed, register_arrays
+from memplane.adapters.postgres.arrays import Ids, Names, Vectors, arrayed, register_arrays
 from support.cluster import Database
 
 TEXTS = ["", "plain", 'with "quotes", commas and {braces}', "NULL", "back\\slash", "Wien – 東京 🏛️", "x" * 10_000]
@@ -39,6 +42,19 @@ def test_ids_arrive_as_they_are(database: Database) -> None:
             sent,
         )
         assert (kind, back, found) == ("uuid[]", IDS, IDS)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_vectors_arrive_as_the_driver_would_write_them(database: Database, number: int) -> None:
+    vectors = list(np.random.default_rng(7).normal(size=(number, 256)).astype(np.float32))
+    with psycopg.connect(database.url) as connection:
+        register_vector(connection)
+        register_arrays(connection)
+        ((kind, back, equal),) = connection.execute(
+            "SELECT pg_typeof(%(ours)s)::text, %(ours)s, %(ours)s = %(theirs)s::halfvec[]",
+            {"ours": Vectors(vectors), "theirs": [HalfVector(each) for each in vectors]},
+        )
+        assert (kind, len(back), equal) == ("halfvec[]", number, True)
 
 
 def test_other_values_are_left_to_the_driver(database: Database) -> None:

@@ -165,9 +165,10 @@ def language_of(words: Sequence[str]) -> str:
         words: in lower case.
     """
     distinct = set(words)
-    said = Counter(code for word in distinct for code in _EVIDENCE.get(word, ()))
-    if not said:
+    telling = _EVIDENCE.keys() & distinct
+    if not telling:
         return ENGLISH
+    said = Counter(code for word in telling for code in _EVIDENCE[word])
     code, found = max(said.items(), key=lambda pair: pair[1])
     english = len(distinct & STOP_WORDS[ENGLISH] - STOP_WORDS[code])
     return code if found > english and (found > 1 or len(words) <= MOST_WORDS_FOR_ONE) else ENGLISH

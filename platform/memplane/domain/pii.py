@@ -59,6 +59,13 @@ _FOLDED = re.compile(
 _DROPPED = re.compile(rf"[{_TRACELESS}]")
 
 
+def _holds(text: str, words: Collection[str]) -> bool:
+    for word in words:  # noqa: SIM110 - in half the time of any(), for every text
+        if word in text:
+            return True
+    return False
+
+
 class _Folded:
     """A text in its folded form, in lower case, and where its digits stand."""
 
@@ -73,7 +80,7 @@ class _Folded:
 
     def any_of(self, words: Collection[str]) -> bool:
         """Whether one of these stands in the text."""
-        return any(word in self.text for word in words)
+        return _holds(self.text, words)
 
     def after(self, cue: re.Pattern[str], value: re.Pattern[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
         """Each cue in the lower-case text that begins a word, with the value that follows it."""
@@ -91,7 +98,7 @@ class _Folded:
 def _emails(folded: _Folded) -> _Finds:
     if "@" in folded.text:
         yield from ((Pii.EMAIL, *match.span()) for match in forms.EMAIL.finditer(folded.text))
-    if any(mark in folded.low for mark in forms.SPOKEN_MARKS):
+    if _holds(folded.low, forms.SPOKEN_MARKS):
         for match in forms.SPOKEN_EMAIL.finditer(folded.text):
             if " at " not in match[0].lower() or re.search(r"\bdot\b", match[0], re.IGNORECASE):
                 yield Pii.EMAIL, *match.span()
@@ -225,7 +232,7 @@ def _id_numbers(folded: _Folded) -> _Finds:
 
 
 def _births(folded: _Folded) -> _Finds:
-    if not any(word in folded.low for word in ("born", "birth", "gebor", "geburt", "dob", "d.o.b")):
+    if not _holds(folded.low, ("born", "birth", "gebor", "geburt", "dob", "d.o.b")):
         return
     for cue, found in folded.after(forms.BIRTH_CUE, forms.DATE_AT):
         words = re.findall(r"[\w'’-]+", folded.text[cue.start("between") : cue.end("between")])
@@ -270,7 +277,7 @@ def _secrets(folded: _Folded) -> _Finds:
         yield from ((Pii.SECRET, *found.span()) for _, found in folded.after(forms.BEARER_CUE, forms.BEARER))
     if "key" in folded.low or "token" in folded.low or "secret" in folded.low:
         yield from ((Pii.SECRET, *found.span()) for _, found in folded.after(forms.TOKEN_CUE, forms.TOKEN))
-    if any(word in folded.low for word in ("pass", "pwd", "pin", "kennwort")):
+    if _holds(folded.low, ("pass", "pwd", "pin", "kennwort")):
         yield from _passwords(folded)
 
 

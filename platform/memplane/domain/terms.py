@@ -67,7 +67,6 @@ class Wanted(NamedTuple):
     size: int
 
 
-@lru_cache(maxsize=65_536)
 def _term_id(code: str, stem: str) -> int:
     """A stem's hash; but for English ones it holds the language, in which the same letters are another word."""
     return zlib.crc32((stem if code == ENGLISH else f"{code}:{stem}").encode())
@@ -76,6 +75,15 @@ def _term_id(code: str, stem: str) -> int:
 def _stem(code: str, word: str) -> str:
     stem: str = word if code == SIMPLE else stemmer(code).stemWord(word)
     return stem
+
+
+@lru_cache(maxsize=65_536)
+def _term(code: str, word: str) -> tuple[int, str]:
+    """The hash and the stem of a word in a text of a language."""
+    own = script_of(word)
+    own = code if own is None else own
+    stem = _stem(own, word)
+    return _term_id(own, stem), stem
 
 
 @lru_cache(maxsize=65_536)
@@ -97,13 +105,9 @@ def terms(text: str, lang: str | None = None) -> Terms:
         lang: its ISO 639-1 code; found out, word by word for other scripts than the Latin, when it is not said.
     """
     code, said = _meaning(text, known(lang))
-    found: list[tuple[str, str]] = []
-    for word in said:
-        own = script_of(word)
-        own = code if own is None else own
-        found.append((own, _stem(own, word)))
-    counted = Counter(_term_id(*each) for each in found)
-    return Terms(dict(sorted(counted.items())), len(found), {_term_id(*each): each[1] for each in found})
+    found = [_term(code, word) for word in said]
+    counted = Counter([term for term, _ in found])
+    return Terms(dict(sorted(counted.items())), len(found), dict(found))
 
 
 def asked(text: str, most: int | None = None) -> Terms:
@@ -121,8 +125,7 @@ def asked(text: str, most: int | None = None) -> Terms:
         term, *others = _variants(word)
         if term not in found and len(found) == most:
             continue
-        own = script_of(word)
-        found.setdefault(term, _stem(code if own is None else own, word))
+        found.setdefault(term, _term(code, word)[1])
         variants.setdefault(term, set()).update(others)
         counted[term] += 1
     return Terms(
@@ -139,4 +142,5 @@ def _meaning(text: str, code: str | None) -> tuple[str, Iterable[str]]:
     if code is None:
         code = language_of(said)
     without = STOP_WORDS.get(code, frozenset())
-    return code, [piece for word in said if word not in without for piece in pieces(word)]
+    telling = [word for word in said if word not in without]
+    return code, telling if text.isascii() else [piece for word in telling for piece in pieces(word)]

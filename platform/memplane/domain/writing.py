@@ -61,13 +61,14 @@ def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
         return normalise(value, field)
 
     def several(values: tuple[str, ...], field: str) -> tuple[str, ...]:
+        if not values:
+            return values
         if len(values) > rules.max_list_items:
             raise LimitExceeded(f"{field}: {len(values)} items, at most {rules.max_list_items}", field=field)
         named = ((one(value, f"{field}[{i}]")) for i, value in enumerate(values))
         return tuple(value for value in named if value is not None)
 
-    return replace(
-        text,
+    return MemoryText(
         content=one(text.content, "content") or "",
         title=one(text.title, "title", rules.max_title_chars),
         narrative=one(text.narrative, "narrative"),
@@ -75,6 +76,7 @@ def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
         steps=several(text.steps, "steps"),
         tags=tuple(dict.fromkeys(tag.casefold() for tag in several(text.tags, "tags"))),
         related_files=several(text.related_files, "related_files"),
+        lang=text.lang,
     )
 
 

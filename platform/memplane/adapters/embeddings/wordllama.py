@@ -5,7 +5,8 @@ found by path and read here, without importing it.
 """
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from memplane.domain.errors import SettingsError
 
 DIMENSIONS = 256
 MAX_TOKENS = 512
+TOGETHER = 16_384
+"""Word pieces whose vectors are read at once: twice 16 MB at most."""
 MODELS = {f"wordllama-{each}": each for each in (DIMENSIONS, 128, 64)}
 """The models that come with it, by name."""
 
@@ -49,14 +52,39 @@ class WordLlama:
     def encode(self, texts: Sequence[str]) -> list[Vector | None]:
         """One unit vector for each text, ``None`` where no word piece is known."""
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [self._pooled(entry.ids) for entry in encoded]
+        return [vector for ids in _together([entry.ids for entry in encoded]) for vector in self._pooled(ids)]
 
-    def _pooled(self, ids: list[int]) -> NDArray[np.float32] | None:
-        if not ids:
-            return None
-        mean = self._vectors[ids].mean(axis=0, dtype=np.float32)
-        norm = float(np.linalg.norm(mean))
-        return (mean / norm).astype(np.float32) if norm > 1e-6 else None
+    def _pooled(self, ids: Sequence[list[int]]) -> Iterator[NDArray[np.float32] | None]:
+        """The vectors of several texts, each as if it came alone: a word piece that many hold is read once."""
+        flat = np.fromiter(chain.from_iterable(ids), dtype=np.int64)
+        pieces, place = np.unique(flat, return_inverse=True)
+        rows = self._vectors[pieces].astype(np.float32)[place]
+        start = 0
+        for each in ids:
+            yield _mean(rows[start : start + len(each)])
+            start += len(each)
+
+
+def _together(ids: Sequence[list[int]]) -> Iterator[list[list[int]]]:
+    """Texts, as many as are read at once."""
+    some: list[list[int]] = []
+    size = 0
+    for each in ids:
+        if some and size + len(each) > TOGETHER:
+            yield some
+            some, size = [], 0
+        some.append(each)
+        size += len(each)
+    yield some
+
+
+def _mean(rows: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """The unit vector of the mean; ``None`` where there is none."""
+    if not len(rows):
+        return None
+    mean = np.add.reduce(rows, axis=0) / np.float32(len(rows))
+    norm = np.sqrt(mean @ mean)
+    return mean / norm if norm > 1e-6 else None
 
 
 def _package_folder() -> Path:

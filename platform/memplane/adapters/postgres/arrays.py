@@ -1,17 +1,20 @@
-"""Lists of names and ids as PostgreSQL's arrays, written at once.
+"""Lists of names, ids and vectors as PostgreSQL's arrays, written at once.
 
-A read binds a dozen lists, most of them the same in every request. The driver looks at each member of each list; these
-are written from what is known about them.
+A read binds a dozen lists, most of them the same in every request, and an import hundreds of vectors. The driver looks
+at each member of each list; these are written from what is known about them.
 
-Format: the binary one of ``array_send`` and ``array_recv``, PostgreSQL 18, src/backend/utils/adt/arrayfuncs.c.
+Format: the binary one of ``array_send`` and ``array_recv``, PostgreSQL 18, src/backend/utils/adt/arrayfuncs.c; of a
+vector ``halfvec_send``, pgvector 0.8, src/halfvec.c.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 from struct import pack
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from psycopg.abc import AdaptContext
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
@@ -33,6 +36,12 @@ class Ids(tuple[UUID, ...]):
     __slots__ = ()
 
 
+class Vectors(tuple[NDArray[np.float32], ...]):
+    """Vectors of one length that are bound as one array, in half precision."""
+
+    __slots__ = ()
+
+
 class _NamesDumper(Dumper):
     format = Format.BINARY
     oid = _TEXT_ARRAY
@@ -49,10 +58,31 @@ class _IdsDumper(Dumper):
         return _head(len(obj), _UUID) + b"".join(_ID_LENGTH + each.bytes for each in obj)
 
 
+class _VectorsDumper(Dumper):
+    format = Format.BINARY
+    member: ClassVar[int]
+    """The object id of the members' type."""
+
+    def dump(self, obj: Vectors) -> bytes:
+        if not obj:
+            return _head(0, self.member)
+        length = len(obj[0])
+        packed: NDArray[np.void] = np.zeros(
+            len(obj), dtype=[("size", ">i4"), ("length", ">i2"), ("unused", ">i2"), ("values", ">f2", (length,))]
+        )
+        packed["size"], packed["length"] = packed.itemsize - 4, length
+        packed["values"] = np.stack(obj)
+        return _head(len(obj), self.member) + packed.tobytes()
+
+
 def register_arrays(context: AdaptContext) -> None:
-    """Let a connection take :class:`Names` and :class:`Ids`."""
-    context.adapters.register_dumper(Names, _NamesDumper)
-    context.adapters.register_dumper(Ids, _IdsDumper)
+    """Let a connection take :class:`Names` and :class:`Ids`, and :class:`Vectors` where it knows their type."""
+    adapters = context.adapters
+    adapters.register_dumper(Names, _NamesDumper)
+    adapters.register_dumper(Ids, _IdsDumper)
+    if (known := adapters.types.get("halfvec")) is not None:
+        dumper = type("_VectorsDumper", (_VectorsDumper,), {"oid": known.array_oid, "member": known.oid})
+        adapters.register_dumper(Vectors, dumper)
 
 
 def arrayed(values: Mapping[str, object]) -> dict[str, object]:

@@ -5,7 +5,6 @@ travel as JSON, one parameter for each table.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
@@ -14,14 +13,15 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
-from pgvector import HalfVector
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import PipelineStatus
 from psycopg.rows import dict_row
 from psycopg.sql import SQL
+from pydantic_core import to_json
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
+from memplane.adapters.postgres.arrays import Ids, Vectors
 from memplane.adapters.postgres.exchange import ExchangeConnection
 from memplane.adapters.postgres.in_force import Known, asking, told
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
@@ -39,6 +39,8 @@ _ORDER = (ENTITIES, MEMORIES, MENTIONS, NEW_RELATIONS, RELATIONS, "turns", "hist
 _MUST = frozenset({MEMORIES, ENTITIES})
 """Rows of which another transaction may have come first."""
 _VECTORS = frozenset({MEMORIES, "turns"})
+_MANY = 100
+"""Rows that are written out in a thread, where it holds nobody up."""
 _CONFLICT = {
     MEMORIES: "ON CONFLICT DO NOTHING",
     ENTITIES: "ON CONFLICT DO NOTHING",
@@ -181,7 +183,8 @@ class PostgresSession(Session):
         shape = tuple((name, tuple(waiting[name][0])) for name in _ORDER if name in waiting)
         values = dict(telling)
         for name, _ in shape:
-            values |= _as_values(name, waiting[name])
+            rows = waiting[name]
+            values |= _as_values(name, rows) if len(rows) < _MANY else await asyncio.to_thread(_as_values, name, rows)
         driver = await self.driver()
         await self._begin(driver)
         async with driver.cursor(row_factory=dict_row, binary=True) as cursor:
@@ -261,26 +264,23 @@ async def driver_of(connection: SqlConnection) -> ExchangeConnection:
 
 def _as_values(table: str, rows: list[Row]) -> Row:
     if table not in _VECTORS:
-        return {table: json.dumps(rows, default=_plain, ensure_ascii=False)}
+        return {table: _json(rows)}
     columns = [column for column in Column if column in rows[0]]
-    plain = [{name: value for name, value in row.items() if name not in columns} for row in rows]
-    values: Row = {table: json.dumps(plain, default=_plain, ensure_ascii=False)}
+    plain = [
+        {name: value for name, value in row.items() if name not in columns} | {"terms": f"\\x{row['terms'].hex()}"}
+        for row in rows
+    ]
+    values: Row = {table: _json(plain)}
     for column in columns:
-        vectors = [(row["id"], HalfVector(row[column])) for row in rows if row[column] is not None]
-        values[f"{table}_{column}_ids"] = [one for one, _ in vectors]
-        values[f"{table}_{column}s"] = [vector for _, vector in vectors]
+        vectors = [(row["id"], row[column]) for row in rows if row[column] is not None]
+        values[f"{table}_{column}_ids"] = Ids(one for one, _ in vectors)
+        values[f"{table}_{column}s"] = Vectors(vector for _, vector in vectors)
     return values
 
 
-def _plain(value: object) -> object:
-    """A value as JSON that PostgreSQL reads as the column's type."""
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return f"\\x{value.hex()}"
-    raise TypeError(f"{type(value).__name__} is no column value")
+def _json(rows: list[Row]) -> str:
+    """Rows as JSON that PostgreSQL reads as the columns' types."""
+    return to_json(rows).decode()
 
 
 @lru_cache

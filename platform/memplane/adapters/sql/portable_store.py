@@ -1,6 +1,7 @@
 """What an import writes of one user, many records at once, on both databases."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -9,17 +10,45 @@ import sqlalchemy as sa
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.rows import material_values, memory_values, turn_values
 from memplane.adapters.sql.session import MANY, MENTIONS, RELATIONS, Row, Session
+from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.stores import thread_key
 from memplane.application.portable import Holder, NamedEntity, Relation, Tombstone
 from memplane.application.records import Proposal
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, State, Turn, new_id
+from memplane.domain.memory import Memory, Turn, new_id
 from memplane.domain.tombstones import value_key
 
 T = TypeVar("T")
 _VALUE = ("category", "type", "visibility", "min_trust", "value_hash")
+
+# Served by pk_memories.
+_HOLDERS = "SELECT m.id, m.user_id, m.category FROM memories m WHERE m.tenant_id = {tenant} AND {listed}"
+
+# Served by pk_turns.
+_SPEAKERS = "SELECT t.id, t.user_id FROM turns t WHERE t.tenant_id = {tenant} AND {listed}"
+
+# Served by uq_memories_value; the state is written out, as the partial indexes have it.
+_VALUES = """
+SELECT m.category, m.type, m.visibility, m.min_trust, m.value_hash FROM memories m
+ WHERE m.tenant_id = {tenant} AND m.user_id = {of_user} AND m.state = 'active' AND {listed}"""
+
+# Served by uq_memories_external.
+_NAMED = """
+SELECT m.external_id FROM memories m
+ WHERE m.tenant_id = {tenant} AND m.user_id = {of_user} AND m.state = 'active' AND {listed}"""
+
+# Served by uq_entities_tenant_id_user_id_kind_name_key.
+_ENTITIES = """
+SELECT e.id, e.kind, e.name_key FROM entities e
+ WHERE e.tenant_id = {tenant} AND e.user_id = {of_user} AND {kinds} AND {listed}"""
+
+# Served by pk_history.
+_NOTED = "SELECT h.id FROM history h WHERE h.tenant_id = {tenant} AND {listed}"
+
+# Served by pk_consent_proposals.
+_PROPOSED = "SELECT p.id FROM consent_proposals p WHERE p.tenant_id = {tenant} AND p.user_id = {of_user} AND {listed}"
 
 
 class SqlPortableStore:
@@ -31,30 +60,25 @@ class SqlPortableStore:
 
     async def holders(self, ids: Collection[UUID]) -> Mapping[UUID, Holder]:
         """Whose memories these ids are, of those that are there."""
-        m = tables.memories.c
-        statement = sa.select(m.id, m.user_id, m.category).where(m.tenant_id == self._tenant)
-        return {row.id: Holder(row.user_id, row.category) async for row in self._each(statement, m.id, ids)}
+        rows = await self._rows(_HOLDERS, "m.id", ids)
+        return {row["id"]: Holder(row["user_id"], row["category"]) for row in rows}
 
     async def speakers(self, ids: Collection[UUID]) -> Mapping[UUID, str]:
         """Whose turns these ids are, of those that are there."""
-        t = tables.turns.c
-        statement = sa.select(t.id, t.user_id).where(t.tenant_id == self._tenant)
-        return {row.id: row.user_id async for row in self._each(statement, t.id, ids)}
+        return {row["id"]: row["user_id"] for row in await self._rows(_SPEAKERS, "t.id", ids)}
 
     async def taken(self, memories: Sequence[Memory]) -> frozenset[UUID]:
         """Those of some active memories of one user whose value or name another active one has."""
         if not memories:
             return frozenset()
-        m = tables.memories.c
-        # written out, as the partial indexes have it
-        state: sa.ColumnElement[str] = sa.literal_column(f"'{State.ACTIVE}'")
-        active = (m.tenant_id == self._tenant, m.user_id == memories[0].user_id, m.state == state)
-        values = sa.select(*(m[name] for name in _VALUE)).where(*active)
+        user_id = memories[0].user_id
         hashes = {each.value_hash for each in memories}
-        found = {tuple(row) async for row in self._each(values, m.value_hash, hashes)}
+        found = {
+            tuple(row[name] for name in _VALUE)
+            for row in await self._rows(_VALUES, "m.value_hash", hashes, of_user=user_id)
+        }
         names = {each.external_id for each in memories if each.external_id is not None}
-        named = sa.select(m.external_id).where(*active)
-        known = {row.external_id async for row in self._each(named, m.external_id, names)}
+        known = {row["external_id"] for row in await self._rows(_NAMED, "m.external_id", names, of_user=user_id)}
         return frozenset(
             each.id
             for each in memories
@@ -64,8 +88,11 @@ class SqlPortableStore:
     async def add_memories(self, new: Sequence[tuple[Memory, SearchMaterial]]) -> frozenset[UUID]:
         """Insert memories; the ids of those that were."""
         in_force = self._session.in_force
-        rows = [self._row(memory_values(memory) | material_values(material, in_force)) for memory, material in new]
-        return await self._session.add_new("memories", rows)
+
+        def made() -> list[Row]:
+            return [self._row(memory_values(memory) | material_values(material, in_force)) for memory, material in new]
+
+        return await self._session.add_new("memories", await asyncio.to_thread(made))
 
     async def add_turns(self, new: Sequence[tuple[Turn, SearchMaterial]]) -> frozenset[UUID]:
         """Insert turns; the ids of those that were."""
@@ -93,12 +120,9 @@ class SqlPortableStore:
         return known | (await self._known(user_id, wanted - set(known)) if missing else {})
 
     async def _known(self, user_id: str, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], UUID]:
-        e = tables.entities.c
-        statement = sa.select(e.id, e.kind, e.name_key).where(e.tenant_id == self._tenant, e.user_id == user_id)
-        statement = statement.where(e.kind.in_({kind for kind, _ in wanted}))
-        found = {
-            (row.kind, row.name_key): row.id async for row in self._each(statement, e.name_key, {k for _, k in wanted})
-        }
+        kinds = sorted({kind for kind, _ in wanted})
+        rows = await self._rows(_ENTITIES, "e.name_key", {key for _, key in wanted}, of_user=user_id, kinds=kinds)
+        found = {(row["kind"], row["name_key"]): row["id"] for row in rows}
         return {place: each for place, each in found.items() if place in wanted}
 
     async def add_mentions(self, pairs: Collection[tuple[UUID, UUID]]) -> None:
@@ -120,9 +144,7 @@ class SqlPortableStore:
 
     async def noted(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are entries of the history."""
-        h = tables.history.c
-        statement = sa.select(h.id).where(h.tenant_id == self._tenant)
-        return frozenset([row.id async for row in self._each(statement, h.id, ids)])
+        return frozenset(row["id"] for row in await self._rows(_NOTED, "h.id", ids))
 
     async def add_history(self, entries: Sequence[HistoryEntry]) -> frozenset[UUID]:
         """Append to the history what is not there; the ids of what was appended."""
@@ -143,9 +165,7 @@ class SqlPortableStore:
 
     async def proposed(self, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are proposals for the user."""
-        p = tables.consent_proposals.c
-        statement = sa.select(p.id).where(p.tenant_id == self._tenant, p.user_id == user_id)
-        return frozenset([row.id async for row in self._each(statement, p.id, ids)])
+        return frozenset(row["id"] for row in await self._rows(_PROPOSED, "p.id", ids, of_user=user_id))
 
     async def consented(self, user_id: str) -> frozenset[tuple[str, str, UUID]]:
         """What a user agreed to: field, key of the value, and the memory that it became."""
@@ -167,12 +187,18 @@ class SqlPortableStore:
     def _row(self, values: Mapping[str, object]) -> Row:
         return {"tenant_id": self._tenant, **values}
 
-    async def _each(
-        self, statement: sa.Select[Any], column: sa.Column[Any], values: Collection[object]
-    ) -> AsyncGenerator[sa.Row[Any], None]:
-        for some in _parts(sorted(values, key=str)):
-            for row in await self._session.execute(statement.where(column.in_(some))):
-                yield row
+    async def _rows(
+        self, template: str, column: str, among: Collection[object], **values: object
+    ) -> list[Mapping[str, Any]]:
+        """The rows of which a column has one of some values, however many these are."""
+        if not among:
+            return []
+        syntax = self._session.syntax
+        values |= {"tenant": self._tenant, "among": list(among)}
+        marks = {name: syntax.value(name) for name in values}
+        listed = {"listed": syntax.any_of(column, "among"), "kinds": syntax.any_of("e.kind", "kinds")}
+        (rows,) = await self._session.rows_of_all([Statement(template.format(**marks | listed), values)])
+        return list(rows)
 
 
 def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
