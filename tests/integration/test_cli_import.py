@@ -179,18 +179,29 @@ def test_killed_at_any_moment_it_goes_on_and_nothing_is_lost_or_doubled(
     found = memories(served, user)
     assert set(found) == written
     assert {each["mention_count"] for each in found.values()} == {1}
-    exported = served.run("export", user).out.split("\n")
-    texts = [json.loads(line)["text"] for line in exported if line.startswith('{"record":"turn"')]
-    assert texts == [json.loads(line)["text"] for line in made if '"turn"' in line]
+    assert said(served, user) == [json.loads(line)["text"] for line in made if '"turn"' in line]
+
+
+def turns_of(number: int) -> list[str]:
+    return [
+        json.dumps({"record": "turn", "thread_id": "t", "role": "user", "text": f"Hello {n}."}) for n in range(number)
+    ]
+
+
+def said(served: Served, user: str) -> list[str]:
+    """What was said to a user, in the order of the threads."""
+    lines = served.run("export", user).out.split("\n")
+    return [json.loads(line)["text"] for line in lines if line.startswith('{"record":"turn"')]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["--add", "--restore"])
-def test_a_server_that_is_killed_has_taken_whole_batches(user: str, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+def test_a_server_that_is_killed_has_taken_whole_batches(user: str, tmp_path: Path, mode: str, storage: str) -> None:
     file = tmp_path / "lines.jsonl"
-    file.write_text(lines_of(2_500))
+    file.write_text("\n".join(map("\n".join, zip(lines_of(1_250).splitlines(), turns_of(1_250), strict=True))))
     command = ["import", str(file), "--user", user, mode]
-    arguments = ("--port", "0", "--storage", "sqlite")
+    arguments = ("--port", "0", "--storage", storage)
     progress = Path(f"{file}.import-progress.json")
     with reachable_folder() as folder:
         with serving(folder, *arguments) as first:
@@ -208,9 +219,31 @@ def test_a_server_that_is_killed_has_taken_whole_batches(user: str, tmp_path: Pa
             assert (told.code, told.err) == (0, "")
             assert told.document["lines"] == sum(told.document["outcomes"].values()) == 2_500
             found = memories(second, user)
-            assert len(found) == 2_500
+            assert len(found) == 1_250
             assert {each["mention_count"] for each in found.values()} == {1}
+            assert said(second, user) == [f"Hello {n}." for n in range(1_250)]
             assert not progress.exists()
+
+
+@pytest.mark.slow
+def test_a_batch_that_fails_in_the_middle_is_followed_by_what_was_sent_ahead(user: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    made = turns_of(3_000)
+    long = "and so on " * 20
+    made[1_000:1_400] = [line.replace(".", f" {long}.") for line in made[1_000:1_400]]
+    file.write_text("\n".join(made))
+    with (
+        reachable_folder() as folder,
+        serving(
+            folder, "--port", "0", "--storage", "sqlite", environment={"MEMPLANE_MAX_BODY_BYTES": "90000"}
+        ) as served,
+    ):
+        told = served.run("import", str(file), "--user", user, "--json")
+        assert (told.code, told.err) == (0, "")
+        assert told.document["outcomes"] == {"created": 3_000}
+        assert said(served, user) == [json.loads(line)["text"].strip() for line in made]
+        again = served.run("import", str(file), "--user", user, "--json")  # the control: another run is another one
+        assert again.document["outcomes"] == {"created": 3_000}
 
 
 def _done(progress: Path) -> int:

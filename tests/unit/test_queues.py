@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from memplane.application import queues
-from memplane.application.queues import UserQueues
+from memplane.application.queues import UnderWay, UserQueues
 from memplane.domain.errors import StorageUnavailable
 
 
@@ -55,5 +55,38 @@ def test_who_waits_too_long_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch
                 pass
         async with users.of("t", ["ana", "ana"]):  # and a name said twice is one
             pass
+
+    asyncio.run(scenario())
+
+
+def test_what_comes_after_a_request_waits_until_it_is_over() -> None:
+    async def scenario() -> list[str]:
+        requests, told = UnderWay(), []
+
+        async def later() -> None:
+            await requests.over(("key", "first"))
+            told.append("second in")
+
+        with requests.named(("key", "first")):
+            with requests.named(("key", "first")):  # sent again meanwhile
+                waiting = asyncio.create_task(later())
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await requests.over(("key", "other"))  # the control: nothing is under way by this name
+            told.append("first out")
+        await waiting
+        await requests.over(("key", "first"))
+        return told
+
+    assert asyncio.run(scenario()) == ["first out", "second in"]
+
+
+def test_who_waits_too_long_for_a_request_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        requests = UnderWay()
+        with requests.named(("key", "first")), pytest.raises(StorageUnavailable):
+            await requests.over(("key", "first"))
 
     asyncio.run(scenario())

@@ -4,8 +4,8 @@ Every mutation, whichever way it came, passes here, in one transaction with its 
 events.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from memplane.application.graves import graves_of
 from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.queues import UserQueues
+from memplane.application.queues import UnderWay, UserQueues
 from memplane.application.records import ChangedMemory, OperationalEvent, Told
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
@@ -270,6 +270,7 @@ class Gateway:
         self._clock = clock
         self._ledger = ledger
         self._queues = UserQueues()
+        self._under_way = UnderWay()
 
     def begin(self, principal: Principal, scope: KeyScope = KeyScope.WRITE) -> tuple[Policy, datetime]:
         """The policy and the moment of a write, once the key is allowed to write.
@@ -328,8 +329,11 @@ class Gateway:
         Raises:
             AlreadyDone: the request was carried out before.
             IdempotencyMismatch: its key was used for another one.
+            OutOfOrder: what it comes after was not carried out.
         """
         await self._guard.check(principal.tenant)
+        if once is not None and once.after is not None:
+            await self._under_way.over((principal.namespace, once.after))
 
         about: list[Write] = []
 
@@ -344,6 +348,12 @@ class Gateway:
         async with self._queues.of(principal.tenant, users):
             told = None if once is None else replace(once, about=lambda: about[0].user)
             return await run_once(self._storage, principal, attempt, now, users=users, once=told, whole=whole)
+
+    @contextmanager
+    def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:
+        """Let what comes after a request wait for it, from before it is prepared until it is over."""
+        with nullcontext() if once is None else self._under_way.named((principal.namespace, once.key)):
+            yield
 
     async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.

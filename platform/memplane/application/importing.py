@@ -71,7 +71,12 @@ class Imports:
             AgentForbidden, UserForbidden, VisibilityForbidden: it does not reach the agent or user, or cannot write.
             LimitExceeded: too many lines.
             AlreadyDone: the same request was carried out before.
+            OutOfOrder: the batch that this one comes after was not taken in.
         """
+        with self._gateway.under_way(principal, once):
+            return await self._taken(principal, batch, once)
+
+    async def _taken(self, principal: Principal, batch: Batch, once: Once[Imported] | None) -> Imported:
         policy, now = self._gateway.begin(principal)
         if batch.mode is Mode.RESTORE:
             principal.require(KeyScope.ADMIN)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from memplane.application.ports import Storage
 from memplane.application.records import Answered
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, IdempotencyMismatch, MemplaneError, UserErased
+from memplane.domain.errors import Conflict, IdempotencyMismatch, MemplaneError, OutOfOrder, UserErased
 from memplane.domain.principal import Principal
 
 T = TypeVar("T")
@@ -23,12 +23,14 @@ class Once(Generic[T]):
         request: SHA-256 (hex) of the request.
         answer: what to keep of the outcome, for the same request sent again.
         about: says, when the work is done, of whom the answer tells; '' for nobody, ``None`` for several.
+        after: the key of another request of the caller, without which this one is not carried out.
     """
 
     key: str
     request: str
     answer: Callable[[T], Mapping[str, object]]
     about: Callable[[], str | None] = str
+    after: str | None = None
 
 
 class AlreadyDone(Exception):
@@ -54,9 +56,12 @@ async def run_once(  # noqa: PLR0913 - as the gateway's
     Raises:
         AlreadyDone: the request was carried out before.
         IdempotencyMismatch: its key was used for another one.
+        OutOfOrder: what it comes after was not carried out.
     """
 
     async def attempt(uow: UnitOfWork) -> T:
+        if once is not None and once.after is not None:  # with its users locked, which that one had locked too
+            await _require(uow, principal, once.after)
         done = await work(uow)
         # at the end: a request that is sent once pays for one statement, one that is repeated is taken back here
         if once is None:
@@ -82,6 +87,11 @@ async def replayed(storage: Storage, principal: Principal, once: Once[T] | None)
     if once is not None:
         said = await storage.write(principal.reach, lambda uow: uow.answers.answered(principal.namespace, once.key))
         _check(said, once)
+
+
+async def _require(uow: UnitOfWork, principal: Principal, after: str) -> None:
+    if await uow.answers.answered(principal.namespace, after) is None:
+        raise OutOfOrder(f"Idempotency-After: the request '{after}' was not carried out; send this one after it")
 
 
 def _answered(once: Once[T], done: T) -> Answered:

@@ -1,8 +1,8 @@
 """Writers of one user wait for each other here, and not on connections that writers of other users need."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
 from memplane.domain.errors import StorageUnavailable
@@ -35,3 +35,39 @@ class UserQueues:
             except TimeoutError as error:
                 raise StorageUnavailable("a long write of the same user is under way; try again shortly") from error
             yield
+
+
+class UnderWay:
+    """Requests that are being carried out, by their names: what comes after one waits for it, with nothing in hand.
+
+    Of this process alone, and for the sake of speed alone: whether it was carried out the database says.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str], list[asyncio.Event]] = {}
+
+    @contextmanager
+    def named(self, name: tuple[str, str]) -> Iterator[None]:
+        """Be under way by a name; several may be by one, as when a request is sent again."""
+        end = asyncio.Event()
+        self._ends.setdefault(name, []).append(end)
+        try:
+            yield
+        finally:
+            end.set()
+            self._ends[name].remove(end)
+            if not self._ends[name]:
+                del self._ends[name]
+
+    async def over(self, name: tuple[str, str]) -> None:
+        """Wait until nothing is under way by a name.
+
+        Raises:
+            StorageUnavailable: that takes too long.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                for end in tuple(self._ends.get(name, ())):
+                    await end.wait()
+        except TimeoutError as error:
+            raise StorageUnavailable("the request before is still under way; try again shortly") from error

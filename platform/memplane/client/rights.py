@@ -101,11 +101,16 @@ class RightsCalls:
 
     async def import_lines(
         self, user_id: str, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
-        once: str | None = None,
+        once: str | None = None, after: str | None = None,
     ) -> ImportOutcome:  # fmt: skip
-        """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once."""
+        """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once.
+
+        A batch that names another one (``after``) may be sent while that one is at work: it is stored after it, or not
+        at all (`out_of_order`), and then to be sent again under its name.
+        """
         asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
         headers = {"Idempotency-Key": once} if once else {}
+        headers |= {"Idempotency-After": after} if after else {}
         call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
         return await self._connection.ask(call, ImportOutcome)
 

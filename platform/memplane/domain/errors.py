@@ -159,6 +159,12 @@ class CheckpointNeeded(Conflict):
     code = "checkpoint_needed"
 
 
+class OutOfOrder(Conflict):
+    """The request that this one comes after was not carried out."""
+
+    code = "out_of_order"
+
+
 class ValueRejected(Conflict):
     """A person rejected or erased this value: it is not stored again, whoever says it."""
 

@@ -1,9 +1,8 @@
 """`memplane import`: an export, lines of JSON, or notes in Markdown, in batches that each count once."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +11,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from memplane.client.errors import MemplaneClientError, TooLarge
-from memplane.contracts.transfer import MAX_LINES, ImportOutcome, RefusedLine
+from memplane.client.errors import MemplaneClientError
+from memplane.contracts.transfer import MAX_LINES
 from memplane.entrypoints.cli.ledger import Ledger
 from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, AnyUser, Data, Key, Url, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, plain, show
-from memplane.entrypoints.cli.session import Session, operating, session
+from memplane.entrypoints.cli.sending import Target, send_all
+from memplane.entrypoints.cli.session import operating, session
 from memplane.entrypoints.cli.sources import Entry, Source, source_of
 
 MAX_BATCH = 1_500_000
@@ -62,8 +62,7 @@ def take_in(  # noqa: PLR0913 - one argument for each option
         done(ledger.done)
         entries = islice(source.entries(known, category), ledger.done, None)
         try:
-            for batch in _batches(entries):
-                _send(_Target(opened, whose, restoring, ledger), batch)
+            for _ in send_all(Target(opened, whose, restoring, ledger), _batches(entries)):
                 done(ledger.done)
         except MemplaneClientError as error:
             if not ledger.done and error.status is not None and error.status < 500:
@@ -71,14 +70,6 @@ def take_in(  # noqa: PLR0913 - one argument for each option
             raise
     ledger.end()
     _show(source, whose, ledger, as_json=json)
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    opened: Session
-    user: str
-    restoring: bool
-    ledger: Ledger
 
 
 def _batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
@@ -94,35 +85,6 @@ def _batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         size += length
     if batch:
         yield batch
-
-
-def _send(target: _Target, batch: Sequence[Entry]) -> None:
-    """Send a batch and note what became of it; one that the server finds too large goes in halves."""
-    lines = [entry.text for entry in batch if entry.text is not None]
-    try:
-        answer = ImportOutcome(outcomes=[], refused=[])
-        if lines:
-            answer = target.opened.client.import_lines(
-                target.user, lines, restore=target.restoring, agent=target.opened.agent, once=target.ledger.once()
-            )
-    except TooLarge as error:
-        if len(batch) > 1:
-            _send(target, batch[: len(batch) // 2])
-            _send(target, batch[len(batch) // 2 :])
-            return
-        answer = ImportOutcome(
-            outcomes=["refused"], refused=[RefusedLine(line=0, code=error.code, detail=error.detail)]
-        )
-    here = [entry for entry in batch if entry.text is None]
-    sent = [entry for entry in batch if entry.text is not None]
-    refused = [_refusal(sent[each.line], each.code, each.detail) for each in answer.refused]
-    refused += [_refusal(entry, "invalid_line", entry.reason or "") for entry in here]
-    refused.sort(key=lambda each: (str(each["file"]), each["line"]))
-    target.ledger.note(len(batch), [*answer.outcomes, *("refused" for _ in here)], refused)
-
-
-def _refusal(entry: Entry, code: str, detail: str) -> dict[str, object]:
-    return {"file": entry.file, "line": entry.line, "code": code, "detail": detail, "text": entry.text}
 
 
 class _Done:

@@ -1,9 +1,9 @@
 """How far an import has come, beside what is imported: a run that was killed goes on there.
 
 A batch has a name of its own, made of the run and the place where it begins. It is noted as done after the server has
-answered; the one batch that was sent and not noted is sent again under the same name, and the server, which keeps the
-names with the answers in the transaction of their effects, answers it as it did. So nothing is lost and nothing comes
-twice, wherever the run was killed.
+answered; the batches that were sent and not noted, two at most, are sent again under the same names, and the server,
+which keeps the names with the answers in the transaction of their effects, answers them as it did. So nothing is lost
+and nothing comes twice, wherever the run was killed.
 """
 
 import json
@@ -62,9 +62,9 @@ class Ledger:
         ledger._keep()
         return ledger
 
-    def once(self) -> str:
-        """The name of the batch that begins here."""
-        return f"import-{self.run}-{self.done}"
+    def once(self, place: int) -> str:
+        """The name of the batch that begins at a place."""
+        return f"import-{self.run}-{place}"
 
     def note(self, entries: int, outcomes: Iterable[str], refused: Iterable[Mapping[str, object]]) -> None:
         """A batch is done."""

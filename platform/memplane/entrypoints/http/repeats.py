@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from memplane.application.offload import offload
 from memplane.application.once import AlreadyDone, Once
+from memplane.domain.errors import Invalid
 from memplane.entrypoints.http import problems
 
 T = TypeVar("T")
@@ -25,6 +26,15 @@ Key = Annotated[
         description="The same request with the same key has one effect, and gets the same answer.",
     ),
 ]
+After = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-After",
+        min_length=1,
+        max_length=255,
+        description="The `Idempotency-Key` of another request, after which alone this one is carried out.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +44,20 @@ class Repeats:
     key: str | None
     request: str
 
-    def once(self, answer: Callable[[T], tuple[int, BaseModel | Mapping[str, object]]]) -> Once[T] | None:
-        """What to keep of an outcome: its status and its body."""
+    def once(
+        self, answer: Callable[[T], tuple[int, BaseModel | Mapping[str, object]]], after: str | None = None
+    ) -> Once[T] | None:
+        """What to keep of an outcome: its status and its body.
+
+        Args:
+            answer: both, of an outcome.
+            after: the key of the request that this one comes after. It says when, not what: it is no part of the hash.
+
+        Raises:
+            Invalid: it comes after itself, or has no key of its own.
+        """
+        if after is not None and self.key in (None, after):
+            raise Invalid("Idempotency-After: needs an Idempotency-Key, and another one", field="Idempotency-After")
         if self.key is None:
             return None
 
@@ -43,7 +65,7 @@ class Repeats:
             status, body = answer(outcome)
             return {"status": status, "body": body.model_dump(mode="json") if isinstance(body, BaseModel) else body}
 
-        return Once(self.key, self.request, kept)
+        return Once(self.key, self.request, kept, after=after)
 
 
 async def repeats(request: Request, idempotency_key: Key = None) -> Repeats:

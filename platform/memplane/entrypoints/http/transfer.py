@@ -19,7 +19,7 @@ from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.incoming import incoming
 from memplane.entrypoints.http.lines import end_of, header_of, lines_of, record_of
-from memplane.entrypoints.http.repeats import Repeatable
+from memplane.entrypoints.http.repeats import After, Repeatable
 from memplane.entrypoints.http.routes import described
 
 router = APIRouter(prefix="/v1/users", route_class=Guarded, tags=["export and import"])
@@ -67,18 +67,22 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
 
 @router.post("/{user_id:text}/import", responses=described(413), summary="Import lines for a user")
 async def take_in(
-    user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable
+    user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
 ) -> ImportOutcome:
     """Take lines of an export in, each for itself, and say what became of each; the user is that of the path.
 
     Added, each memory goes the way of a new one: trust and source are the server's to say, it is merged with what says
     the same, refused where a person rejected it, and waits for consent where it would change a sensitive field.
     Restored, by a fully trusted key with `admin`, each record comes back with its id, state and times.
+
+    Batches of a file depend on one another. One with `Idempotency-After` is read and looked at at once, and stored when
+    the one that it names was; without that one it is refused (`out_of_order`).
     """
+    once = again.once(_kept, after)
     mode = Mode(request.mode)
     restoring = mode is Mode.RESTORE
     lines = await asyncio.to_thread(incoming, request.lines, datetime.now(UTC), restoring=restoring)
-    done = await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=again.once(_kept))
+    done = await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=once)
     return _told(done)
 
 
