@@ -105,3 +105,12 @@ def test_what_was_drawn_from_a_turn_goes_when_its_user_is_erased(
     assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["erased"]["copies"] == 1
     assert (state(tenant, copied), state(tenant, own)) == (None, "active")
     assert texts(supervisor, filters={"user_id": OTHER}) == {"Ben owns a boat."}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_follow_whomever_the_key_is_bound_to(tenant: Tenant, supervisor: Caller, way: str) -> None:
+    source, other = write(supervisor, SOURCE)["id"], write(supervisor, "The user sails a boat.")["id"]
+    copied = write(supervisor, "Ben heard of music.", user_id=OTHER, source_ids=[source])["id"]
+    control = write(supervisor, "Ben heard of a boat.", user_id=OTHER, source_ids=[other])["id"]
+    WAYS[way](tenant.caller("supervisor", users=[USER]), source)
+    assert [state(tenant, each) for each in (copied, control)] == ["soft_deleted", "active"]

@@ -57,7 +57,9 @@ class Feedback:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def _run(self, principal: Principal, verb: Verb, change: Change, states: tuple[State, ...] = ()) -> Outcome:
+    async def _run(
+        self, principal: Principal, verb: Verb, change: Change, states: tuple[State, ...] = (), *, whole: bool = False
+    ) -> Outcome:
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
 
@@ -66,11 +68,12 @@ class Feedback:
             done = await change(write, memory)
             return replace(done, rev=await write.settle(memory.user_id, memory.thread_id))
 
-        return await self._gateway.run(principal, policy, now, work, once=verb.once)
+        return await self._gateway.run(principal, policy, now, work, once=verb.once, whole=whole)
 
     async def _run_with_material(
-        self, principal: Principal, verb: Verb, change: ChangeWithMaterial, states: tuple[State, ...]
-    ) -> Outcome:
+        self, principal: Principal, verb: Verb, change: ChangeWithMaterial, states: tuple[State, ...], *,
+        whole: bool = False,
+    ) -> Outcome:  # fmt: skip
         """The same with search material of the memory, made before the transaction opens."""
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
@@ -84,7 +87,7 @@ class Feedback:
                 raise Conflict("the memory is being changed at this moment; try again")
             return await change(write, memory, material)
 
-        return await self._run(principal, verb, with_material, states)
+        return await self._run(principal, verb, with_material, states, whole=whole)
 
     async def reinforce(self, principal: Principal, verb: Verb) -> Outcome:
         """The memory helped: it counts for more.
@@ -188,7 +191,8 @@ class Feedback:
             await follow(write, ended)
             return Outcome("rejected", gone, overruled=tuple(ended[1:]))
 
-        return await self._run_with_material(principal, verb, change, LASTING)
+        # whole: what was copied to other users follows, though the key be bound to the memory's own
+        return await self._run_with_material(principal, verb, change, LASTING, whole=True)
 
     async def restore(self, principal: Principal, verb: Verb) -> Outcome:
         """Bring a superseded, archived or deleted memory back, in the place of what contradicts it by now.

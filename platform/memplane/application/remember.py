@@ -251,7 +251,8 @@ class Remember:
             await follow(write, [gone.id])
             return Outcome("deleted", gone, rev)
 
-        return await self._gateway.run(principal, policy, now, work)
+        # whole: what was copied to other users follows, though the key be bound to the memory's own
+        return await self._gateway.run(principal, policy, now, work, whole=True)
 
 
 def prepare(
