@@ -29,7 +29,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def tenant(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
+def asking(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
     """A tenant of a server with a model."""
     made = Tenant(start_server(**named(model)))
     made.server.run(made.server.wired.thinking.ready())
@@ -189,14 +189,15 @@ def facts_of(*facts: tuple[str, int]) -> Reply:
     return called({"facts": [{"text": text, "turns": [turn], **more} for text, turn in facts]})
 
 
-def test_facts_of_the_job_go_and_are_not_drawn_again(tenant: Tenant, caller: Caller, model: ModelServer) -> None:
+def test_facts_of_the_job_go_and_are_not_drawn_again(asking: Tenant, model: ModelServer) -> None:
     """Those of the model, and those that rules found in a turn that was stored without being read."""
+    caller = asking.caller("supervisor")
     model_said = [said(caller, text, role=role, auto_extract=False) for role, text in TALK]
     closed(caller)
     ruled = said(caller, "I have a cat named Milo.", thread_id="b", auto_extract=False)
     closed(caller, "b")
     model.script = [facts_of((UPPSALA, 1), (INGRID, 2))]
-    Night(tenant).run("facts")
+    Night(asking).run("facts")
     made = {each["content"] for each in of_type(caller, "semantic")}
     assert {UPPSALA, INGRID, "The user has a cat named Milo."} <= made
     gone(caller, model_said[0])
@@ -204,7 +205,7 @@ def test_facts_of_the_job_go_and_are_not_drawn_again(tenant: Tenant, caller: Cal
     left = {each["content"] for each in of_type(caller, "semantic")}
     assert INGRID in left
     assert not left & {UPPSALA, "The user has a cat named Milo."}
-    later = Night(tenant, NOON + timedelta(days=2))
+    later = Night(asking, NOON + timedelta(days=2))
     later.run("sessions")
     asked = len(model.asked)
     assert later.counts("facts") == {"parts": 0, "facts": 0, "superseded": 0}
@@ -256,7 +257,8 @@ class TestSummaries:
         assert Night(tenant, NOON + timedelta(days=1)).counts("sessions")["closed"] == 0
 
 
-def test_an_insight_goes_and_its_job_looks_again(tenant: Tenant, caller: Caller, model: ModelServer) -> None:
+def test_an_insight_goes_and_its_job_looks_again(asking: Tenant, model: ModelServer) -> None:
+    caller = asking.caller("supervisor")
     lease = "The user trusts the assistant more since it admitted the mistake with the lease."
     piano = "The user doubts that the piano will ever be tuned."
     for user in (USER, OTHER):
@@ -265,11 +267,11 @@ def test_an_insight_goes_and_its_job_looks_again(tenant: Tenant, caller: Caller,
     said(caller, "I doubt that the piano will ever be tuned.")
     answer = {"text": lease, "sources": [2], "confidence": 0.6}
     model.script = [called({"insights": [answer]})] * 2
-    night = Night(tenant)
+    night = Night(asking)
     assert night.counts("insights")["insights"] == 2
     (first,), (control,) = of_type(caller, "insight"), of_type(caller, "insight", OTHER)
     gone(caller, turns[0])
-    assert (state(tenant, first["id"]), state(tenant, control["id"])) == ("soft_deleted", "active")
+    assert (state(asking, first["id"]), state(asking, control["id"])) == ("soft_deleted", "active")
     model.script = [called({"insights": [answer | {"text": piano}]})]
     night.now += timedelta(days=1)
     assert night.counts("insights") == {
@@ -279,7 +281,8 @@ def test_an_insight_goes_and_its_job_looks_again(tenant: Tenant, caller: Caller,
     assert "Thanks for admitting" not in model.asked[-1].said("user")
 
 
-def test_a_reflection_goes_with_a_fact_of_the_turn(tenant: Tenant, caller: Caller, model: ModelServer) -> None:
+def test_a_reflection_goes_with_a_fact_of_the_turn(asking: Tenant, model: ModelServer) -> None:
+    caller = asking.caller("supervisor")
     own = ("I own a piano.", "I have a cat named Milo.", "My sister is called Ingrid.", "I love green tea.")
     turns = [said(caller, text) for text in own]
     for text in own:
@@ -287,19 +290,20 @@ def test_a_reflection_goes_with_a_fact_of_the_turn(tenant: Tenant, caller: Calle
     whole = "The user spoke of a piano and of Milo, the cat. The user has a sister who is called Ingrid."
     less = "The user spoke of a cat named Milo. The user has a sister who is called Ingrid."
     model.script = [called({"text": whole, "sources": [1, 2, 3]})] * 2
-    night = Night(tenant)
+    night = Night(asking)
     assert night.counts("reflections")["reflections"] == 2
     (first,), (control,) = of_type(caller, "reflection"), of_type(caller, "reflection", OTHER)
     gone(caller, turns[0])
-    assert (state(tenant, first["id"]), state(tenant, control["id"])) == ("soft_deleted", "active")
+    assert (state(asking, first["id"]), state(asking, control["id"])) == ("soft_deleted", "active")
     model.script = [called({"text": less, "sources": [1, 2]})]
     night.now += timedelta(days=1)
     assert night.counts("reflections")["reflections"] == 1
     assert [each["content"] for each in of_type(caller, "reflection")] == [less]
 
 
-def test_a_procedure_goes_with_an_episode_of_the_turn(tenant: Tenant, caller: Caller, model: ModelServer) -> None:
-    executor = tenant.caller("executor")
+def test_a_procedure_goes_with_an_episode_of_the_turn(asking: Tenant, model: ModelServer) -> None:
+    caller = asking.caller("supervisor")
+    executor = asking.caller("executor")
     turns = []
     for user in (USER, OTHER):
         for nth in range(4):
@@ -310,11 +314,11 @@ def test_a_procedure_goes_with_an_episode_of_the_turn(tenant: Tenant, caller: Ca
     steps = ["Read the complaint.", "Open a ticket."]
     way = {"title": "How to answer a complaint", "steps": steps, "sources": [1, 2, 3], "confidence": 0.9}
     model.script = [called(way)] * 2
-    night = Night(tenant)
+    night = Night(asking)
     assert night.counts("procedures")["procedures"] == 2
     (first,), (control,) = of_type(executor, "procedural"), of_type(executor, "procedural", OTHER)
     gone(caller, turns[0])
-    assert (state(tenant, first["id"]), state(tenant, control["id"])) == ("soft_deleted", "active")
+    assert (state(asking, first["id"]), state(asking, control["id"])) == ("soft_deleted", "active")
     model.script = [called(way)]
     night.now += timedelta(days=1)
     assert night.counts("procedures")["procedures"] == 1
