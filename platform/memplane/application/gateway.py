@@ -197,10 +197,8 @@ class Write:
                 of_user=turn.user_id,
             )
         )
-        category = self.policy.turns_category
-        self._events.append(
-            OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id, category=category)
-        )
+        told = OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id)
+        self._events.append(replace(told, category=self.policy.turns_category))
 
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
         """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
