@@ -42,6 +42,8 @@ from memplane.application.gateway import Gateway
 from memplane.application.importing import Imports
 from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
+from memplane.application.jobs.co_recalling import JOB as CO_RECALL
+from memplane.application.jobs.co_recalling import co_recalls
 from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.enriching import EnrichEntities
@@ -108,7 +110,7 @@ class Application:
         guard = EmbeddingGuard(self.storage, self.embedders, now)
         ledger = NoLedger() if settings.erasure_ledger is None else LedgerFile(settings.erasure_ledger)
         self.gateway = gateway = Gateway(self.storage, self.policies, self.embedders, guard, now, ledger)
-        self._accesses = AccessLog(self.storage, now)
+        self._accesses = AccessLog(self.storage, now, self._counts_co_recalls)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
         self.refusals = Refusals()
@@ -139,6 +141,7 @@ class Application:
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
             "enrichment": EnrichEntities(self.storage, self.policies, extractors),
             "reembed": Reembed(self.storage, self.embedders),
+            CO_RECALL: co_recalls,
             "reconcile": repairs(self.storage, self.policies, gateway, extractors[0]),
             **conclusions(self.storage, self.policies, gateway, now, self.thinking, prompt_file),
         }
@@ -158,6 +161,10 @@ class Application:
         self.checkpoints = Checkpoints(self.storage, self.policies, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
         self._watch: asyncio.Task[None] | None = None
+
+    def _counts_co_recalls(self) -> bool:
+        """Whether it is counted what is recalled together: not where the job is switched off."""
+        return self.policies.current.workers.schedules.get(CO_RECALL) is not None
 
     async def open(self) -> None:
         """Connect, refuse a database that does not fit, and begin the background tasks."""

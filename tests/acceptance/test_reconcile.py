@@ -269,7 +269,9 @@ class TestSources:
         elsewhere = str(new_id())
         memory = caller.remember("The user owns a harpsichord.", source_ids=[source, elsewhere])
         past_the_rules(tenant, "DELETE FROM memories WHERE id = %(id)s", id=UUID(source))
+        past_the_rules(tenant, "UPDATE memories SET mention_count = 5 WHERE id = %(id)s", id=UUID(memory))
         assert repaired(night)["sources"] == 1
+        assert state(tenant, memory, "mention_count") == 4  # else it would outlive the others
         assert caller.get(f"/v1/memories/{memory}").json()["source_ids"] == [elsewhere]
         (entry,) = tenant.rows(
             "SELECT meta FROM history WHERE memory_id = %(id)s AND actor = 'job:reconcile'", id=UUID(memory)

@@ -9,6 +9,7 @@ from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
+from memplane.adapters.sql.co_recalls import SqlCoRecalls
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
@@ -144,6 +145,11 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
+    "what was recalled together": lambda uow: uow.co_recalls.note({(nth(3), nth(4)): "user-3"}, NOW),
+    "users with memories": lambda uow: uow.co_recalls.users("user-3", 20),
+    "pairs of users": lambda uow: uow.co_recalls.of(["user-3", "user-4"]),
+    "strengthen pairs": lambda uow: uow.co_recalls.strengthen(dict.fromkeys(IDS, 0.5)),
+    "forget pairs": lambda uow: uow.co_recalls.forget(IDS),
     "memories to check": lambda uow: uow.repairs.held(Kind.MEMORIES, None, 250),
     "memories to check, later": lambda uow: uow.repairs.held(Kind.MEMORIES, nth(3), 250),
     "turns to check": lambda uow: uow.repairs.held(Kind.TURNS, nth(3), 250),
@@ -152,7 +158,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "repair memories": lambda uow: uow.repairs.refit(Kind.MEMORIES, [(nth(3), MATERIAL)]),
     "repair turns": lambda uow: uow.repairs.refit(Kind.TURNS, [(nth(3), MATERIAL)]),
     "purged sources": lambda uow: uow.repairs.gone([*IDS, UUID(int=9)]),
-    "name other sources": lambda uow: uow.repairs.rest_on({nth(3): [str(nth(7))]}),
+    "name other sources": lambda uow: uow.repairs.rest_on({nth(3): ([str(nth(7))], 1)}),
     "lead from sources": lambda uow: uow.repairs.note_sources({nth(3): [str(nth(7))]}),
     "relations to check": lambda uow: uow.repairs.relations(None, 1000),
     "relations to check, later": lambda uow: uow.repairs.relations(nth(3), 1000),
@@ -278,6 +284,7 @@ OF_A_NIGHT = {
     "unread conversations",
     "users with something to compare",
     "memories to enrich", "memories to enrich, later",
+    "users with memories",
     "memories to check", "memories to check, later", "turns to check", "relations to check",
     "relations to check, later", "mentions to check", "mentions to check, later", "entities to check",
     "entities to check, later", "memories that may be alone", "memories that may be alone, later",
@@ -312,6 +319,7 @@ STORES = (
     SqlTextRepairs,
     SqlRepairs,
     SqlRemovals,
+    SqlCoRecalls,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

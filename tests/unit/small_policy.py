@@ -94,6 +94,7 @@ schedules:
   ttl: "15 4 * * 1-5"
   layers: "20 4 * * *"
   size: "25 4 1 * *"
+  co_recall: off
   purge: "30 4 * * *"
   erasures: "33 4 * * *"
   seal: "35 4 * * *"

@@ -57,7 +57,7 @@ def test_the_shipped_schedules() -> None:
 @pytest.mark.parametrize("wrong", ['"61 4 * * *"', '"0 4 * *"', '"@daily"', '"0 4 30 2 *"', '"0 4 * * * *"', "4"])
 def test_what_is_no_schedule_is_told_with_its_place(tmp_path: Path, wrong: str) -> None:
     changed(tmp_path, '"30 4 * * *"', wrong)
-    assert mistakes(tmp_path) == [(WORKERS, 14, "schedules.purge")]
+    assert mistakes(tmp_path) == [(WORKERS, 15, "schedules.purge")]
 
 
 def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_an_unknown_job_is_told_with_its_place(tmp_path: Path) -> None:
 
 def test_pauses_that_do_not_fit_each_other(tmp_path: Path) -> None:
     changed(tmp_path, "longest_pause_seconds: 3600", "longest_pause_seconds: 29")
-    assert mistakes(tmp_path) == [(WORKERS, 23, "longest_pause_seconds")]
+    assert mistakes(tmp_path) == [(WORKERS, 24, "longest_pause_seconds")]
 
 
 def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "key"),
     [
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 26, "user_tokens_per_day"),
-        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 26, "user_tokens_per_day"),
-        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 27, "input_price_per_million"),
-        ("mode: llm", "mode: magic", 30, "mode"),
-        ("  input_price_per_million: 0.15\n", "", 24, "input_price_per_million"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: -1", 27, "user_tokens_per_day"),
+        ("user_tokens_per_day: 1000", "user_tokens_per_day: 1.5", 27, "user_tokens_per_day"),
+        ("input_price_per_million: 0.15", "input_price_per_million: .inf", 28, "input_price_per_million"),
+        ("mode: llm", "mode: magic", 31, "mode"),
+        ("  input_price_per_million: 0.15\n", "", 25, "input_price_per_million"),
     ],
 )
 def test_caps_that_are_none(tmp_path: Path, old: str, new: str, line: int, key: str) -> None:

@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter
-from datetime import datetime
+from collections.abc import Callable
+from datetime import date, datetime
 from functools import partial
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
 from memplane.application.transaction import UnitOfWork
+from memplane.domain.co_recall import pairs_of
 from memplane.domain.errors import StorageError
 from memplane.domain.principal import Reach
 
@@ -18,14 +20,25 @@ logger = logging.getLogger("memplane.accesses")
 FLUSH_SECONDS = 2.0
 BATCH = 200
 MAX_WAITING = 10_000
+MOST_TOGETHER = 500
+"""Pairs of one user that a process counts within a day (UTC): as many rows may come to be."""
 
 
 class AccessLog:
-    """Collects accesses and writes them every two seconds; a killed process loses at most those."""
+    """Collects accesses and writes them every two seconds; a killed process loses at most those.
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    Args:
+        storage: where they are counted.
+        clock: the time.
+        together: whether it is counted, too, what is recalled together.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, together: Callable[[], bool] = lambda: False) -> None:
         self._storage = storage
         self._clock = clock
+        self._together = together
+        self._paired: Counter[tuple[str, str]] = Counter()
+        self._day: date | None = None
         self._waiting: list[Access] = []
         self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush, finish=True)
 
@@ -70,3 +83,21 @@ class AccessLog:
         counts: Counter[UUID] = Counter(unit for access in accesses for unit in access.ids)
         await uow.journal.count_accesses(counts, self._clock())
         await uow.journal.events([access.event for access in accesses])
+        if self._together() and (pairs := self._pairs(accesses)):
+            await uow.co_recalls.note(pairs, self._clock())
+
+    def _pairs(self, accesses: list[Access]) -> dict[tuple[UUID, UUID], str]:
+        """What was recalled together of each user, as far as there is room for it on this day."""
+        today = self._clock().date()
+        if today != self._day:
+            self._paired.clear()
+            self._day = today
+        found: dict[tuple[UUID, UUID], str] = {}
+        for access in accesses:
+            user = access.event.user_id
+            if user is None or self._paired[access.tenant, user] >= MOST_TOGETHER:
+                continue
+            new = [pair for pair in pairs_of(access.found) if pair not in found]
+            self._paired[access.tenant, user] += len(new)
+            found |= dict.fromkeys(new, user)
+        return found

@@ -48,8 +48,18 @@ class Asking:
         query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vectors, names=names)
         return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
-    def note(self, principal: Principal, scope: Scope, thread_id: str | None, items: Sequence[Item]) -> None:
-        """Count the memories that were returned as read, and tell the operator of the search."""
+    def note(
+        self, principal: Principal, scope: Scope, thread_id: str | None, items: Sequence[Item], *, found: bool = False
+    ) -> None:
+        """Count the memories that were returned as read, and tell the operator of the search.
+
+        Args:
+            principal: who asked.
+            scope: what was looked through.
+            thread_id: in which conversation.
+            items: what was returned, the best first.
+            found: whether a question found them; what relations brought beside was not.
+        """
         best = items[0].parts.get("similarity") if items else None
         event = OperationalEvent(
             node="context",
@@ -60,8 +70,9 @@ class Asking:
             thread_id=thread_id,
             sim=best if isinstance(best, float) else None,
         )
-        returned = tuple(item.unit.id for item in items if isinstance(item.unit, Memory))
-        self.accesses.note(Access(principal.tenant, returned, event))
+        memories = [(item.unit.id, item.via) for item in items if isinstance(item.unit, Memory)]
+        best_of = tuple(each for each, via in memories if via is None) if found else ()
+        self.accesses.note(Access(principal.tenant, tuple(each for each, _ in memories), event, best_of))
 
 
 def work_on(units: Sequence[Unit]) -> int:

@@ -150,7 +150,8 @@ class RecallMemories:
                 present, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
             )
             delta = await self._delta(reader, whole, question)
-        asking.note(principal, scope, scope.filters.thread_id, rendered.items)
+        found = scope == present and not asked.wordless and scope.believed_at is None and scope.true_at is None
+        asking.note(principal, scope, scope.filters.thread_id, rendered.items, found=found)
         model, query = ranking.model or asking.embedders.own, query.by(ranking.model)
         weights = printed_weights(profile, model.name, asked)
         work = work_on([item.unit for item in rendered.items])

@@ -78,11 +78,12 @@ class OperationalEvent:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Units that one read returned, and when."""
+    """Units that one read returned, and when; and the memories that it found by a question, the best first."""
 
     tenant: str
     ids: tuple[UUID, ...]
     event: OperationalEvent
+    found: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
+from memplane.application.co_recall_records import CoRecalls
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
 from memplane.application.jobs.repair_records import Repairs
@@ -369,6 +370,7 @@ class UnitOfWork(Protocol):
     job_users: JobUsers
     enrichments: Enrichments
     repairs: Repairs
+    co_recalls: CoRecalls
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 NIGHTLY = (
     "enrichment",
     *("sessions", "facts", "consolidation", "procedures", "insights", "reflections"),
-    *("expiry", "proposals", "decay", "ttl", "layers", "size", "purge", "erasures", "seal"),
+    *("expiry", "proposals", "decay", "ttl", "layers", "size", "co_recall", "purge", "erasures", "seal"),
     *("reembed", "reconcile", "gc"),
 )
 """The jobs that are done for a tenant as a whole, in the order of a night."""

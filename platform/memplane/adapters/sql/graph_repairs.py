@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.repairs import SqlTextRepairs, Stored, parts
 from memplane.application.jobs.repair_records import HeldEntity, HeldMention, HeldRelation, Placing
+from memplane.domain.co_recall import CO_RECALLED
 from memplane.domain.memory import RETRIEVABLE_TRUST, MemoryType, State
 
 
@@ -101,13 +102,15 @@ class SqlRepairs(SqlTextRepairs):
         needed = await self._leading([each.c.entity_id for each in _NEEDING], [row.id for row in rows])
         return [HeldEntity(row.id, row.user_id, row.id in needed) for row in rows]
 
-    async def _leading(self, ends: Sequence[sa.Column[UUID]], ids: Sequence[UUID]) -> frozenset[UUID]:
+    async def _leading(
+        self, ends: Sequence[sa.Column[UUID]], ids: Sequence[UUID], *conditions: sa.ColumnElement[bool]
+    ) -> frozenset[UUID]:
         """Those of some ids that stand in one of some columns."""
         found = set[UUID]()
         for some in parts(ids):
             for end in ends:
                 tenant = end.table.c.tenant_id
-                statement = sa.select(end).where(tenant == self._tenant, end.in_(some)).distinct()
+                statement = sa.select(end).where(tenant == self._tenant, end.in_(some), *conditions).distinct()
                 found.update((await self._session.execute(statement)).scalars())
         return frozenset(found)
 
@@ -148,8 +151,9 @@ class SqlRepairs(SqlTextRepairs):
         return found
 
     async def linked(self, ids: Collection[UUID]) -> frozenset[UUID]:
-        """Those of some memories that a relation leads from or to."""
-        return await self._leading([tables.relations.c.from_id, tables.relations.c.to_id], sorted(ids))
+        """Those of some memories that a relation leads from or to; to be recalled together makes none of meaning."""
+        r = tables.relations.c
+        return await self._leading([r.from_id, r.to_id], sorted(ids), r.relation_type != CO_RECALLED)
 
     def _placed(self) -> Sequence[sa.ColumnElement[bool]]:
         m = tables.memories.c

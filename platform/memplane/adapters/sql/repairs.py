@@ -126,13 +126,15 @@ class SqlTextRepairs:
                 found.update((await self._session.execute(once)).scalars())
         return frozenset(found)
 
-    async def rest_on(self, sources: Mapping[UUID, Sequence[str]]) -> list[Memory]:
-        """Let memories that are locked name these sources alone: as they are then, with another version."""
+    async def rest_on(self, sources: Mapping[UUID, tuple[Sequence[str], int]]) -> list[Memory]:
+        """Let memories that are locked name these sources alone, and be said as many times less as others went."""
         m = tables.memories.c
         for some in parts(sorted(sources)):
-            named = sa.case(*[(m.id == each, sa.literal(tuple(sources[each]), m.source_ids.type)) for each in some])
+            named = sa.case(*[(m.id == each, sa.literal(tuple(sources[each][0]), m.source_ids.type)) for each in some])
+            fewer = sa.case(*[(m.id == each, m.mention_count - sources[each][1]) for each in some], else_=1)
+            values = {"source_ids": named, "mention_count": sa.case((fewer > 1, fewer), else_=1)}
             statement = sa.update(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(some))
-            await self._session.execute(statement.values(source_ids=named, version=m.version + 1))
+            await self._session.execute(statement.values(**values, version=m.version + 1))
         return await self._memories(sorted(sources))
 
     async def note_sources(self, sources: Mapping[UUID, Sequence[str]]) -> None:

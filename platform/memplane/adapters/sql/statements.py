@@ -69,7 +69,7 @@ SELECT edge.via, edge.strength, {columns}
         UNION ALL
         SELECT o.to_id, o.from_id, o.strength FROM relations o WHERE o.tenant_id = {tenant} AND {to_ids}) AS edge
   CROSS JOIN memories m
- WHERE {scope} AND m.id = edge.id AND NOT {ids}
+ WHERE {scope} AND m.id = edge.id AND edge.strength > 0 AND NOT {ids}
  ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
 
 # Served by ix_thread_revision_thread.

@@ -12,6 +12,7 @@ from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
 from memplane.adapters.sql.closings import SqlClosings
+from memplane.adapters.sql.co_recalls import SqlCoRecalls
 from memplane.adapters.sql.consent_stores import SqlConsents
 from memplane.adapters.sql.enrichments import SqlEnrichments
 from memplane.adapters.sql.erasures import SqlErasures
@@ -29,6 +30,7 @@ from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJourna
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.chain import Chain
+from memplane.application.co_recall_records import CoRecalls
 from memplane.application.erasures import Erasures
 from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
 from memplane.application.jobs.repair_records import Repairs
@@ -110,6 +112,7 @@ class SqlUnitOfWork:
         self.in_force: InForce = session.in_force
         self.pairs: Pairs = SqlPairs(session)
         self.job_users: JobUsers = SqlJobUsers(session)
+        self.co_recalls: CoRecalls = SqlCoRecalls(session)
         self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

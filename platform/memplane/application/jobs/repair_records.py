@@ -157,8 +157,12 @@ class Repairs(Protocol):
         """Those of some ids that were memories of the tenant once, and are not there any more."""
         ...
 
-    async def rest_on(self, sources: Mapping[UUID, Sequence[str]]) -> list[Memory]:
-        """Let memories that are locked name these sources alone: as they are then, with another version."""
+    async def rest_on(self, sources: Mapping[UUID, tuple[Sequence[str], int]]) -> list[Memory]:
+        """Let memories that are locked name these sources alone, and be said as many times less as others went.
+
+        Returns:
+            Them as they are then, with another version.
+        """
         ...
 
     async def note_sources(self, sources: Mapping[UUID, Sequence[str]]) -> None:

@@ -211,7 +211,7 @@ async def _sources(write: Write, now: Mapping[UUID, Held], found: _Found) -> int
     same = [each for each in now.values() if each.sources == found.held[each.id].sources]
     lost = {each.id: found.lost[each.id] for each in same if each.id in found.lost}
     left = {each.id: [name for name in each.sources if name not in lost[each.id]] for each in same if each.id in lost}
-    after = await repairs.rest_on(left) if left else []
+    after = await repairs.rest_on({each: (names, len(lost[each])) for each, names in left.items()}) if left else []
     for memory in after:
         meta = {"cause": SOURCE_PURGED, "sources": sorted(lost[memory.id])}
         write.changed(HistoryEvent.UPDATE, None, memory, memory, meta)

@@ -16,6 +16,7 @@ from memplane.application.offload import offload
 from memplane.application.ports import Policies, Storage
 from memplane.application.records import Edge
 from memplane.application.transaction import UnitOfWork
+from memplane.domain.co_recall import CO_RECALLED
 from memplane.domain.comparison import Verdict
 from memplane.domain.comparison_verdicts import Bands
 from memplane.domain.memory import Memory
@@ -30,7 +31,7 @@ LINKED = 250
 """Memories whose neighbours are looked for in one batch."""
 NEWEST = 5_000
 """Among how many of a user's memories, the newest, neighbours are looked for."""
-SYMMETRIC = frozenset({"related_to", "co_recalled"})
+SYMMETRIC = frozenset({"related_to", CO_RECALLED})
 """Kinds of relations that say the same both ways."""
 
 
