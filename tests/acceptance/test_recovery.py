@@ -10,6 +10,7 @@ from memplane.domain.capabilities import Capability
 from memplane.domain.memory import new_id
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
+from support.nights import Night
 from support.telling import events, say, texts, write
 
 SCOPES = (*AGENT_SCOPES, KeyScope.ADMIN)
@@ -48,6 +49,10 @@ def archive(tenant: Tenant, memory: str) -> None:
     )  # fmt: skip
 
 
+def expire(tenant: Tenant, memory: str) -> None:
+    tenant.rows("UPDATE memories SET expires_at = %(then)s WHERE id = %(id)s", id=UUID(memory), then=LONG_AGO)
+
+
 class TestRestore:
     """One memory by its id, or what a user lost since a moment."""
 
@@ -66,6 +71,37 @@ class TestRestore:
         assert events(caller, memory) == ["RESTORE", "DELETE", "ADD"]
         delta = caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()
         assert "⟲restored: [Event] The user owns a piano." in delta["header"]
+
+    @pytest.mark.parametrize("by", ["id", "verb"])
+    def test_what_has_expired_comes_back_without_its_end(
+        self, tenant: Tenant, caller: Caller, admin: Caller, by: str
+    ) -> None:
+        ahead = "2100-01-01T00:00:00Z"
+        over, lasts = (write(caller, text, expires_at=ahead)["id"] for text in (PIANO, BOAT))
+        expire(tenant, over)
+        night = Night(tenant)
+        assert night.counts("expiry") == {"deleted": 1}
+        delete(caller, lasts)
+        for each in (over, lasts):
+            done = restore(admin, memory_id=each)["items"][0] if by == "id" else say(caller, each, "restore")
+            assert done["outcome"] == "restored"
+        assert texts(caller) == {PIANO, BOAT}
+        ends = [caller.get(f"/v1/memories/{each}").json()["expires_at"] for each in (over, lasts)]
+        assert ends[0] is None
+        assert datetime.fromisoformat(ends[1]) == datetime.fromisoformat(ahead)
+        assert night.counts("expiry") == {"deleted": 1}  # of the same night: there is no further one
+        assert texts(caller) == {PIANO, BOAT}
+
+    def test_of_several_what_has_expired_stays_gone(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        over = write(caller, PIANO, expires_at="2100-01-01T00:00:00Z")["id"]
+        expire(tenant, over)
+        Night(tenant).run("expiry")
+        lost = write(caller, BOAT)["id"]
+        delete(caller, lost)
+        found = {each["id"]: each for each in restore(admin, user_id=USER, since=LONG_AGO)["items"]}
+        assert found[lost]["outcome"] == "restored"
+        assert "restore it by its id" in str(found[over])
+        assert texts(caller) == {BOAT}
 
     def test_all_that_a_user_lost_since_a_moment_comes_back(
         self, tenant: Tenant, caller: Caller, admin: Caller

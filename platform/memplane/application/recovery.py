@@ -164,7 +164,8 @@ class Recovery:
             raise LimitExceeded(f"limit: {chosen.limit}, it must be 1 to {MAX_PAGE}", field="limit")
         filters = Filters(user_id=clean_id(chosen.user_id, "user_id"))
         scope = read_scope(principal, policy, _categories(principal, policy, chosen.agent), now, filters)
-        return policy, now, replace(scope, turns=False, states=tuple(State), trust_states=tuple(TrustState))
+        whole = replace(scope, turns=False, states=tuple(State), trust_states=tuple(TrustState), expired=True)
+        return policy, now, whole
 
     async def _page(self, principal: Principal, scope: Scope, chosen: Chosen) -> tuple[Sequence[Memory], bool]:
         if chosen.memory_id is not None:

@@ -31,21 +31,26 @@ async def bring_back(
 ) -> Outcome:
     """Make a locked memory active again, in the place of what contradicts it by now; the caller settles the write.
 
+    One that has expired since has no end any more: with it, the next night would take it again.
+
     Args:
         write: the write under way.
         scope: what the caller may change.
         memory: the memory.
         material: its search material.
         several: what was brought back before it in the same transaction, where it is one of several: it takes nobody's
-            place then, and stays gone where it contradicts another one.
+            place then, and stays gone where it contradicts another one or has expired.
 
     Raises:
         ValueRejected: a person rejected the value.
-        Conflict: it is active, another memory says the same now, or contradicts it and stays.
+        Conflict: it is active, another memory says the same now, or contradicts it and stays; one of several expired.
         TrustTooLow: a more trusted writer stands behind it, or behind what took its place.
     """
     require_weight(write.principal, memory)
     check_transition(memory.state, State.ACTIVE)
+    expired = memory.expires_at is not None and memory.expires_at <= write.now
+    if expired and several is not None:
+        raise Conflict("it has expired; to keep it from now on, restore it by its id")
     if memory.trust_state is not TrustState.REJECTED:
         await _lift(write, memory)
     if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
@@ -53,7 +58,10 @@ async def bring_back(
     if waiting := await held_back(write, memory, await seen_in(write.policy, memory)):
         return waiting
     until = memory.valid_until if memory.superseded_at is None else None
-    back = replace(memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until)
+    back = replace(
+        memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until,
+        expires_at=None if expired else memory.expires_at,
+    )  # fmt: skip
     overruled: tuple[UUID, ...] = ()
     if memory.trust_state is not TrustState.DISPUTED:
         later = await active(write, scope, await _successors(write, scope, memory))

@@ -18,12 +18,12 @@ LASTING = (State.ACTIVE, State.SUPERSEDED, State.ARCHIVED)
 MISSING = "no such memory"
 
 
-def writable_scope(write: Write, agent: str) -> Scope:
+def writable_scope(write: Write, agent: str, *, expired: bool = False) -> Scope:
     """What an agent may change: memories that it may both read and write, in whatever state and however believed."""
     allowed = write.policy.allowlist(agent)
     both = tuple(name for name in allowed.read if name in allowed.write)
     scope = read_scope(write.principal, write.policy, both, write.now)
-    return replace(scope, states=(*LASTING, State.SOFT_DELETED), trust_states=tuple(TrustState))
+    return replace(scope, states=(*LASTING, State.SOFT_DELETED), trust_states=tuple(TrustState), expired=expired)
 
 
 async def found(
@@ -36,7 +36,8 @@ async def found(
         VersionConflict: it changed since.
         Conflict: it is in another state.
     """
-    memory = await write.uow.memories.find(writable_scope(write, agent), memory_id)
+    scope = writable_scope(write, agent, expired=State.SOFT_DELETED in states)
+    memory = await write.uow.memories.find(scope, memory_id)
     return _checked(memory, version, states)
 
 
@@ -50,7 +51,8 @@ async def locked(
     """
     memory = await found(write, agent, memory_id, version, states)
     await write.uow.lock_users([memory.user_id])
-    return _checked(await write.uow.memories.lock(writable_scope(write, agent), memory_id), version, states)
+    scope = writable_scope(write, agent, expired=State.SOFT_DELETED in states)
+    return _checked(await write.uow.memories.lock(scope, memory_id), version, states)
 
 
 def _checked(memory: Memory | None, version: int | None, states: Collection[State]) -> Memory:

@@ -53,6 +53,7 @@ class Scope:
         states: lifecycle states.
         trust_states: epistemic states.
         now: rows that expired before it are gone.
+        expired: whether they are there all the same, for who brings them back.
         turns: whether conversation turns are in scope.
         believed_at: read what the system believed then, and not what it believes now.
         true_at: read what was true then, and not what is true now.
@@ -72,6 +73,7 @@ class Scope:
     states: tuple[State, ...] = (State.ACTIVE,)
     trust_states: tuple[TrustState, ...] = RETRIEVABLE_TRUST
     procedures: bool = True
+    expired: bool = False
     believed_at: datetime | None = None
     true_at: datetime | None = None
     ended: bool = True

@@ -115,8 +115,9 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
     if not any_state:
         found.one_of(f"{alias}.state", "states", list(scope.states))
         found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))
-        found.conditions.append(f"({alias}.expires_at IS NULL OR {alias}.expires_at > {syntax.value('now')})")
-        found.values["now"] = scope.now
+        if not scope.expired:
+            found.conditions.append(f"({alias}.expires_at IS NULL OR {alias}.expires_at > {syntax.value('now')})")
+            found.values["now"] = scope.now
         _moment(found, scope, alias)
     _memory_filters(found, scope, alias)
     return found
