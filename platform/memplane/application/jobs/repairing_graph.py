@@ -25,9 +25,9 @@ from memplane.domain.reconciling import MAX_LINKS, compared
 
 BATCH = 1_000
 """Rows of one batch."""
-PLACED = 2_000
+PLACED = 1_000
 """Memories that are looked at in one batch for whether they have neighbours."""
-LINKED = 250
+LINKED = 500
 """Memories whose neighbours are looked for in one batch."""
 NEWEST = 5_000
 """Among how many of a user's memories, the newest, neighbours are looked for."""
