@@ -21,19 +21,6 @@ FIDDLE, TAX = "Vance repaired the harpsichord.", "The tax return is due in May."
 BOTH = "harpsichord and tax return"
 
 
-@pytest.fixture
-def caller(tenant: Tenant) -> Caller:
-    """A supervisor."""
-    return tenant.caller("supervisor")
-
-
-@pytest.fixture
-def night(tenant: Tenant, caller: Caller) -> Night:
-    """The night's work for the tenant, which has a key."""
-    del caller
-    return Night(tenant)
-
-
 def ask(tenant: Tenant, caller: Caller, text: str | None = BOTH, **more: object) -> list[str]:
     """Ask, and let it be written that it was."""
     found = caller.found(text, **({"related": False, "filters": {"user_id": USER}} | more))

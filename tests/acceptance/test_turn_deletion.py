@@ -1,6 +1,5 @@
 """Deleting a turn reaches each kind of what its job made of it, and nothing that others say: kind by kind."""
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from uuid import UUID
 
@@ -8,11 +7,9 @@ import pytest
 
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.consenting import REVIEW, context, decide, listed
-from support.model_server import ModelServer, Reply, called, model_server
+from support.model_server import ModelServer, Reply, called
 from support.nights import NOON, Night, state
-from support.serving import RunningServer
 from support.telling import events, say, texts, write
-from support.thinking import named
 
 OTHER = "ben"
 UPPSALA, INGRID = "The user's new place is in Uppsala.", "The user's sister Ingrid visits every Sunday."
@@ -20,20 +17,6 @@ TALK = (
     ("user", "We finally left the flat in Gothenburg, my new place is in Uppsala near the cathedral."),
     ("user", "My sister Ingrid visits me every Sunday for fika. Our dog Bosse barks at the trams."),
 )
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with model_server() as running:
-        yield running
-
-
-@pytest.fixture
-def asking(model: ModelServer, start_server: Callable[..., RunningServer]) -> Tenant:
-    """A tenant of a server with a model."""
-    made = Tenant(start_server(**named(model)))
-    made.server.run(made.server.wired.thinking.ready())
-    return made
 
 
 @pytest.fixture
