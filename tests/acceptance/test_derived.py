@@ -1,13 +1,26 @@
 """Deleting a source reaches what came of it, kind by kind; the history tells why, and what stands by itself stays."""
 
+import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
+import psycopg
 import pytest
 
+from memplane.application.transaction import UnitOfWork
+from memplane.domain.capabilities import Capability
+from memplane.domain.policy import Trust
+from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.scope import read_scope
 from support.callers import USER, Caller, Json, Tenant
+from support.cluster import Database
 from support.nights import state
 from support.telling import events, say, texts, write
+from support.working import until
 
 SOURCE, OTHER = "The user owns a piano.", "ben"
 
@@ -114,3 +127,55 @@ def test_copies_follow_whomever_the_key_is_bound_to(tenant: Tenant, supervisor: 
     control = write(supervisor, "Ben heard of a boat.", user_id=OTHER, source_ids=[other])["id"]
     WAYS[way](tenant.caller("supervisor", users=[USER]), source)
     assert [state(tenant, each) for each in (copied, control)] == ["soft_deleted", "active"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_user_s_threads_are_told_of_their_own_alone(tenant: Tenant, supervisor: Caller, way: str) -> None:
+    source = write(supervisor, SOURCE, thread_id="ours")["id"]
+    drawn = write(supervisor, "The user likes quiet pastimes.", thread_id="ours", source_ids=[source])["id"]
+    copied = write(supervisor, "Ben heard of music.", user_id=OTHER, thread_id="his", source_ids=[source])["id"]
+    WAYS[way](supervisor, source)
+    told = tenant.rows(
+        "SELECT user_id, thread_id, memory_id FROM change_log"
+        " WHERE tenant_id = %(tenant)s AND event IN ('soft_deleted', 'rejected')"
+    )
+    assert {(each["user_id"], each["thread_id"], UUID(str(each["memory_id"]))) for each in told} == {
+        (USER, "ours", UUID(source)), (USER, "ours", UUID(drawn)), (OTHER, "his", UUID(copied)),
+    }  # fmt: skip
+    threads = tenant.rows("SELECT user_id, thread_id FROM thread_revision WHERE tenant_id = %(tenant)s")
+    assert {(each["user_id"], each["thread_id"]) for each in threads} == {(USER, "ours"), (OTHER, "his")}
+    assert SOURCE not in supervisor.get("/v1/threads/his/delta", user_id=OTHER, since=0).text
+
+
+@pytest.mark.needs(Capability.SIMULTANEOUS_WRITES)
+def test_whoever_writes_a_copy_in_that_moment_does_not_bring_it_back(tenant: Tenant, supervisor: Caller) -> None:
+    source = write(supervisor, SOURCE)["id"]
+    copied = UUID(write(supervisor, "Ben heard of music.", user_id=OTHER, source_ids=[source])["id"])
+    has_read, goes_on = threading.Event(), threading.Event()
+    wired = tenant.server.wired
+    writer = Principal(tenant.name, "supervisor", Trust.FULL, frozenset(KeyScope), "ben's")
+    scope = read_scope(writer, wired.policies.current, ("event",), datetime.now(UTC))
+
+    async def counted(uow: UnitOfWork) -> None:
+        """What the gateway does with a memory that is said again: it reads it, works, and writes it."""
+        await uow.lock_users([OTHER])
+        there = await uow.memories.find(scope, copied)
+        assert there is not None
+        has_read.set()
+        await asyncio.to_thread(goes_on.wait, 60)
+        await uow.memories.replace(replace(there, importance=5, version=there.version + 1), None)
+
+    database = tenant.server.database
+    assert isinstance(database, Database)
+    mine = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    waiting = f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {mine}"
+    with psycopg.connect(database.admin_url, autocommit=True) as watcher, ThreadPoolExecutor(1) as pool:
+        counting = tenant.server.start(wired.storage.write(Reach(tenant.name), counted))
+        assert has_read.wait(60)
+        deleting = pool.submit(supervisor.delete, f"/v1/memories/{source}")
+        until(lambda: deleting.done() or watcher.execute(waiting).fetchone() != (0,), "the delete waits, or is done")
+        goes_on.set()
+        counting.result(60)
+        assert deleting.result(60).status_code == 200
+    assert state(tenant, str(copied)) == "soft_deleted"
+    assert state(tenant, str(copied), "importance") == 5  # the control: it was written meanwhile

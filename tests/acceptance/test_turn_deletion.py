@@ -318,6 +318,24 @@ def test_copies_go_whomever_the_key_is_bound_to(tenant: Tenant, caller: Caller) 
     assert [state(tenant, each) for each in (copy, further, control)] == ["soft_deleted", "soft_deleted", "active"]
 
 
+@pytest.mark.parametrize("user", [USER, OTHER])
+def test_a_turn_that_says_something_else_is_no_source_to_draw_from(tenant: Tenant, caller: Caller, user: str) -> None:
+    """Anybody who may write names whatever turn as a source; what was deleted of that one is not drawn again."""
+    turn = said(caller, "My sister is called Ingrid.")
+    (fact,) = drawn(tenant, turn)
+    unlike = said(caller, "I have a cat named Milo.", user_id=user, thread_id="b")
+    (cat,) = drawn(tenant, unlike)
+    caller.delete(f"/v1/memories/{cat}").raise_for_status()
+    told = caller.get(f"/v1/memories/{fact}").json()
+    again = write(caller, told["content"], category=told["category"], source_ids=[unlike])
+    assert again["id"] == fact
+    gone(tenant.caller("supervisor", users=[USER]), turn)
+    there = {each["content"] for each in caller.get("/v1/memories", user_id=user).json()["items"]}
+    assert not any("Milo" in content for content in there)
+    assert state(tenant, cat) == "soft_deleted"
+    assert drawn(tenant, unlike) in ([cat], sorted([cat, fact]))
+
+
 def test_what_a_person_confirmed_stays_by_itself(tenant: Tenant, caller: Caller) -> None:
     turn = said(caller, "My sister is called Ingrid.")
     (fact,) = drawn(tenant, turn)

@@ -14,7 +14,7 @@ from memplane.domain.memory import Memory
 
 
 async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID] = ()) -> list[Memory]:
-    """Delete what was derived from deleted sources alone, and what was derived from that; the caller settles its user.
+    """Delete what was derived from deleted sources alone, and what was derived from that; the caller settles the write.
 
     What stays names the sources no longer. Each change is told in the history with its cause. A job that concluded
     something that goes looks at its user again.
@@ -28,11 +28,12 @@ async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID
         What was deleted.
     """
     gone: dict[UUID, Memory] = {}
-    following, others = tuple(sources), set[str]()
+    following = tuple(sources)
     while following:
         ended: list[UUID] = []
+        # whoever writes one of them just now has read it already: their users first, and then what they are
+        await write.uow.lock_users(await write.uow.upkeep.users_of_derived(following))
         for each in await write.uow.upkeep.derived(following):
-            others.add(each.user_id)
             if each.id in gone or each.id in sources:
                 continue
             if await _followed(write, each, following, removed):
@@ -41,8 +42,6 @@ async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID
         following = tuple(ended)
     for user, job in sorted({(each.user_id, job) for each in gone.values() if (job := concluded_by(each))}):
         await write.uow.job_users.forget(job, user)
-    for user in sorted(others):
-        await write.settle(user, None)
     return list(gone.values())
 
 

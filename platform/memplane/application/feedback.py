@@ -187,7 +187,6 @@ class Feedback:
             for copy in copies:
                 await _rejected(write, copy, why)
             ended = [gone.id, *(copy.id for copy in copies)]
-            await write.settle(gone.user_id, gone.thread_id)
             await follow(write, ended)
             return Outcome("rejected", gone, overruled=tuple(ended[1:]))
 

@@ -7,7 +7,7 @@ events.
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -19,7 +19,8 @@ from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UnderWay, UserQueues
-from memplane.application.records import ChangedMemory, OperationalEvent, Told
+from memplane.application.records import OperationalEvent
+from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.delta import ChangeEvent
@@ -34,20 +35,9 @@ from memplane.domain.terms import terms
 from memplane.domain.text import normalise
 
 T = TypeVar("T")
-RECENT = timedelta(hours=24)
-"""Threads that were active so lately are told of what changes elsewhere."""
-MAX_RECENT = 8
 MAX_ID_CHARS = 255
 MAX_ID_BYTES = 800
 """Three such names and a tenant fit one key of a B-tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """A change of a memory that threads are to be told."""
-
-    event: ChangeEvent
-    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +191,16 @@ class Write:
         self._events.append(replace(told, category=self.policy.turns_category))
 
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
-        """Write what was noted of a user's memories, and tell their threads: the change's own, and the recent ones.
+        """Write what was noted, and tell each user's threads of their own: the change's, and the recent ones.
+
+        Args:
+            user_id: whose thread is asked for.
+            thread_id: that thread, which is told in any case; or none.
 
         Returns:
             The revision of the thread; ``None`` without one.
         """
-        journal, threads = self.uow.journal, self.uow.threads
+        journal = self.uow.journal
         await journal.record(self._history)
         if purged := [each.id for each in self._history if each.event is HistoryEvent.PURGE]:
             await journal.forget(purged)
@@ -214,14 +208,7 @@ class Write:
         told = list(self._told)
         for noted in (self._history, self._events, self._told):
             noted.clear()
-        if not told:
-            return await threads.revision(user_id, thread_id) if thread_id else None
-        named = {each.memory.thread_id: self.now for each in told if each.memory.thread_id}
-        if thread_id:
-            named[thread_id] = self.now
-        changes = tuple(ChangedMemory(each.memory.id, each.event, each.memory.category) for each in told)
-        last = await threads.tell(user_id, named, Told(changes, self.now, self.now - RECENT, MAX_RECENT))
-        return last.get(thread_id) if thread_id else None
+        return await tell(self.uow.threads, told, self.now, (user_id, thread_id))
 
     def event(self, op: str, memory: Memory) -> OperationalEvent:
         """An operational event about a memory."""

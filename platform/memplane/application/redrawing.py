@@ -12,6 +12,8 @@ from memplane.application.offload import offload
 from memplane.application.ports import Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
+from memplane.domain.comparison import ANY_MODEL, Verdict, compare
+from memplane.domain.comparison import Statement as Compared
 from memplane.domain.memory import Memory, Role, Source, TrustState, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -53,9 +55,9 @@ class Redrawing:
         async def look(uow: UnitOfWork) -> tuple[list[Memory], list[Turn]]:
             found = [each for each in await uow.upkeep.derived([turn.id]) if said_elsewhere(each, turn)]
             others = {source for each in found for source in each.source_ids} - {turn.id}
-            return found, await uow.removals.said(others) if others else []
+            return found, await uow.removals.said(turn.user_id, others) if others else []
 
-        facts, turns = await self._storage.write(principal.whole_reach, look)
+        facts, turns = await self._storage.write(principal.reach, look)
         if not facts:
             return {}
         size = sum(len(each.text) for each in turns)
@@ -84,7 +86,7 @@ def _said(
         nearest = [
             (turns[place], _weighed(best, memory))
             for place in others
-            if agent is not None and (best := _nearest(memory, stated(place, agent))) is not None
+            if agent is not None and (best := _nearest(policy, memory, stated(place, agent))) is not None
         ]
         own = any(statement.memory.text == memory.text for _, statement in nearest)
         found.append((memory, agent or "", () if own else nearest))
@@ -98,10 +100,18 @@ def _hearing(policy: Policy, category: str) -> str | None:
     return next((name for name in hears if category in policy.allowlist(name).write), None)
 
 
-def _nearest(memory: Memory, stated: Sequence[Statement]) -> Statement | None:
-    """What of a turn's statements was counted into a memory: one of its kind, and of these the one most like it."""
-    words = _words(memory)
-    alike = [each for each in stated if (each.memory.category, each.memory.type) == (memory.category, memory.type)]
+def _nearest(policy: Policy, memory: Memory, stated: Sequence[Statement]) -> Statement | None:
+    """What of a turn's statements was counted into a memory: one of its kind that says the same, the most like it.
+
+    Anybody may have named the turn as a source: one that says something else is no reason to say that anew.
+    """
+    words, told, bands = _words(memory), Compared.of(memory.text.content), policy.merging.bands_for(ANY_MODEL)
+    alike = [
+        each
+        for each in stated
+        if (each.memory.category, each.memory.type) == (memory.category, memory.type)
+        and compare(Compared.of(each.memory.text.content), told, 1.0, bands) is Verdict.SAME
+    ]
     return max(
         alike, key=lambda each: len(words & _words(each.memory)) / len(words | _words(each.memory)), default=None
     )

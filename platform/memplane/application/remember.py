@@ -247,9 +247,8 @@ class Remember:
                 await bury(write, before, "deleted")
             meta = {"tombstone": True} if tombstone else {}
             write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before, meta)
-            rev = await write.settle(gone.user_id, gone.thread_id)
             await follow(write, [gone.id])
-            return Outcome("deleted", gone, rev)
+            return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
 
         # whole: what was copied to other users follows, though the key be bound to the memory's own
         return await self._gateway.run(principal, policy, now, work, whole=True)

@@ -25,8 +25,8 @@ class Removals(Protocol):
         """A user's turn, locked until the transaction ends; or none."""
         ...
 
-    async def said(self, turn_ids: Collection[UUID]) -> list[Turn]:
-        """Those of some turns that are there, in the order of their ids."""
+    async def said(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
+        """Those of some turns that are there and a user's, in the order of their ids."""
         ...
 
     async def remove(self, turn: Turn) -> list[tuple[str, str]]:

@@ -34,14 +34,15 @@ class SqlRemovals:
         row = (await self._session.execute(statement.with_for_update())).mappings().one_or_none()
         return None if row is None else turn_of(dict(row))
 
-    async def said(self, turn_ids: Collection[UUID]) -> list[Turn]:
-        """Those of some turns that are there, in the order of their ids."""
+    async def said(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
+        """Those of some turns that are there and a user's, in the order of their ids."""
         t = tables.turns.c
         found: list[Turn] = []
         wanted = sorted(turn_ids)
         for start in range(0, len(wanted), MANY):
             some = t.id.in_(wanted[start : start + MANY])
-            statement = sa.select(*_TURN).where(t.tenant_id == self._tenant, some).order_by(t.id)
+            mine = (t.tenant_id == self._tenant, t.user_id == user_id, some)
+            statement = sa.select(*_TURN).where(*mine).order_by(t.id)
             found += [turn_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
         return found
 

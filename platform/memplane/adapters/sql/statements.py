@@ -86,7 +86,7 @@ _CHANGES = """
 SELECT c.rev, c.event, c.memory_id, m.category, coalesce(m.title, m.content) AS summary, m.importance, c.ts
   FROM change_log c CROSS JOIN memories m
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev > {since}
-   AND c.event <> 'turn' AND m.id = c.memory_id AND {scope}
+   AND c.event <> 'turn' AND m.id = c.memory_id AND m.user_id = c.user_id AND {scope}
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
  ORDER BY c.rev DESC LIMIT {limit}"""
 
@@ -101,7 +101,7 @@ SELECT c.rev, CASE WHEN f.created = 1 AND c.event = 'updated' THEN 'created' ELS
          GROUP BY l.memory_id) AS f
        CROSS JOIN change_log c CROSS JOIN memories m
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev = f.rev
-   AND c.memory_id = f.memory_id AND m.id = f.memory_id AND {scope}
+   AND c.memory_id = f.memory_id AND m.id = f.memory_id AND m.user_id = c.user_id AND {scope}
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
    AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted'))
  ORDER BY m.importance DESC, c.rev DESC LIMIT {limit}"""

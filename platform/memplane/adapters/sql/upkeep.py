@@ -67,6 +67,17 @@ class SqlUpkeep:
             others = sa.exists().where(j.tenant_id == self._tenant, j.entity_id == e.id)
             await self._session.execute(sa.delete(tables.entities).where(*some, ~others))
 
+    async def users_of_derived(self, sources: Sequence[UUID]) -> frozenset[str]:
+        """Whose memories name one of some sources, whichever users the tenant has."""
+        m, s = tables.memories.c, tables.memory_sources.c
+        found: set[str] = set()
+        for start in range(0, len(sources), _MANY):
+            named = [str(each) for each in sources[start : start + _MANY]]
+            of = sa.select(s.memory_id).where(s.tenant_id == self._tenant, s.source_id.in_(named))
+            statement = sa.select(m.user_id).distinct().where(m.tenant_id == self._tenant, m.id.in_(of))
+            found.update((await self._session.execute(statement)).scalars())
+        return frozenset(found)
+
     async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
         """The tenant's memories that name one of some sources, locked, in the order of their ids."""
         m, s = tables.memories.c, tables.memory_sources.c

@@ -27,6 +27,10 @@ class Upkeep(Protocol):
         """Remove memories, with what hangs on them."""
         ...
 
+    async def users_of_derived(self, sources: Sequence[UUID]) -> frozenset[str]:
+        """Whose memories name one of some sources, whichever users the tenant has."""
+        ...
+
     async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
         """The tenant's memories that name one of some sources, locked, in the order of their ids."""
         ...
