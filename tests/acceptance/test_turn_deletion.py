@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from support.callers import THREAD, USER, Caller, Json, Tenant
-from support.consenting import REVIEW, context, decide, listed
+from support.consenting import REVIEW
 from support.model_server import ModelServer, Reply, called
 from support.nights import NOON, Night, state
-from support.telling import events, say, texts, write
+from support.telling import events, say, write
 
 OTHER = "ben"
 UPPSALA, INGRID = "The user's new place is in Uppsala.", "The user's sister Ingrid visits every Sunday."
@@ -355,35 +355,3 @@ def test_entities_that_it_alone_named_are_known_no_more(tenant: Tenant, caller: 
     admin.post("/v1/admin/purge", {"user_id": USER, "early": True})
     rows = {row["name"] for row in tenant.rows("SELECT name FROM entities WHERE tenant_id = %(tenant)s")}
     assert (("Ingrid" in rows), ("Milo" in rows)) == (False, True)
-
-
-class TestConsent:
-    """What waits on a turn lapses with it; what a person decided stays; what turns corroborated needs as many still."""
-
-    def test_a_proposal_lapses_and_a_decision_stays(self, tenant: Tenant, caller: Caller) -> None:
-        turns = [said(caller, text) for text in ("I live in Lisbon.", "Please call me Alex.")]
-        decided = said(caller, "I live in Porto.", user_id=OTHER)
-        (taken,) = listed(caller, user_id=OTHER)
-        decide(caller, taken["id"])
-        assert {each["field"] for each in listed(caller, user_id=USER)} == {"city", "preferred_name"}
-        gone(caller, turns[0])
-        gone(caller, decided)
-        assert {each["field"] for each in listed(caller, user_id=USER)} == {"preferred_name"}
-        (stands,) = listed(caller, user_id=OTHER, state="approved")
-        assert (stands["id"], stands["new_value"], stands["evidence"]) == (taken["id"], "Porto", None)
-        assert context(caller, OTHER) == {"city": "Porto"}
-        assert "I live" not in str(tenant.rows("SELECT * FROM consent_proposals WHERE tenant_id = %(tenant)s"))
-
-    def test_a_field_needs_its_turns(self, tenant: Tenant, caller: Caller) -> None:
-        turns = [said(caller, "I prefer concise answers.", thread_id=f"t{nth}") for nth in range(3)]
-        for nth in range(2):
-            said(caller, "I prefer concise answers.", thread_id=f"t{nth}", user_id=OTHER)
-        assert (context(caller), context(caller, OTHER)) == ({"tone": "concise"}, {"tone": "concise"})
-        gone(caller, turns[0])
-        assert context(caller) == {"tone": "concise"}  # two are left
-        gone(caller, turns[1])
-        assert (context(caller), context(caller, OTHER)) == ({}, {"tone": "concise"})
-        assert len(tenant.rows("SELECT * FROM context_signals WHERE tenant_id = %(tenant)s")) == 3
-        said(caller, "I prefer concise answers.")
-        assert context(caller) == {"tone": "concise"}
-        assert "The user prefers concise answers." in texts(caller)

@@ -196,9 +196,9 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "other turns of facts": lambda uow: uow.removals.said("user-3", IDS),
     "a deleted turn": lambda uow: uow.removals.remove(TURN),
     "a field that lapses": lambda uow: uow.removals.lapse("user-3", "tone", "value-3"),
-    "what waits": lambda uow: uow.removals.waiting(["user-3", "user-4"]),
+    "what waits": lambda uow: uow.removals.proposals(["user-3", "user-4"]),
     "withdrawn proposals": lambda uow: uow.removals.withdraw(IDS),
-    "decisions on a turn": lambda uow: uow.removals.unquote(TURN),
+    "decisions on a turn": lambda uow: uow.removals.unquote(["user-3"], IDS, IDS),
     "answers that tell of a turn": lambda uow: uow.removals.answers(TURN),
     "an answer that tells less": lambda uow: uow.removals.tell_less(
         [(KeptAnswer(f"{TENANT}7", "key-3", {}), {}), (KeptAnswer(f"{TENANT}7", "key-4", {}), {"status": 200})]

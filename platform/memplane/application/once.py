@@ -104,5 +104,5 @@ def _check(answered: Answered | None, once: Once[T]) -> None:
     if answered.request_hash != once.request:
         raise IdempotencyMismatch("Idempotency-Key: was used for another request; choose a new one", key=once.key)
     if not answered.answer:
-        raise UserErased("Idempotency-Key: the request was carried out; its answer was erased with a user's data")
+        raise UserErased("Idempotency-Key: the request was carried out; its answer was erased with what it told of")
     raise AlreadyDone(answered.answer)

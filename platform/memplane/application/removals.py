@@ -37,16 +37,18 @@ class Removals(Protocol):
         """Let a field's value apply no longer, if no person has decided on it."""
         ...
 
-    async def waiting(self, user_ids: Collection[str]) -> list[Proposal]:
-        """Proposals of some users that nobody has decided on."""
+    async def proposals(self, user_ids: Collection[str]) -> list[Proposal]:
+        """Proposals of some users, in whatever state."""
         ...
 
     async def withdraw(self, proposal_ids: Sequence[UUID]) -> None:
         """Remove proposals."""
         ...
 
-    async def unquote(self, turn: Turn) -> None:
-        """Let what was decided on a turn's evidence stand without it: the draft that quotes it goes."""
+    async def unquote(
+        self, user_ids: Collection[str], proposal_ids: Sequence[UUID], evidence: Collection[UUID]
+    ) -> None:
+        """Let what was decided stand without its evidence: the drafts of proposals go, and what fields rest on."""
         ...
 
     async def answers(self, turn: Turn) -> list[KeptAnswer]:

@@ -14,6 +14,7 @@ from memplane.application.ports import Storage
 from memplane.application.records import Burial, ChangeEntry
 from memplane.application.redrawing import Redrawing, Said, said_elsewhere
 from memplane.application.targets import LASTING, require_full
+from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.derivation import without
 from memplane.domain.errors import Conflict, NotFound
@@ -130,7 +131,6 @@ async def removed(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> TurnDe
     for field, key in values:
         if not write.policy.consent.corroborated(await uow.consents.signals(turn.user_id, field, key, None)):
             await uow.removals.lapse(turn.user_id, field, key)
-    await uow.removals.unquote(turn)
     answers = [(kept, untold(kept.answer, str(turn.id))) for kept in await uow.removals.answers(turn)]
     await uow.removals.tell_less([(kept, less) for kept, less in answers if less != kept.answer])
     return TurnDeleted(turn.id, await write.settle(turn.user_id, turn.thread_id) or last.rev)
@@ -160,13 +160,16 @@ async def _buried(write: Write, turn: Turn) -> None:
 
 
 async def _withdrawn(write: Write, turn: Turn, gone: Sequence[Memory]) -> None:
-    """Withdraw what waits for a decision and rests on what is deleted."""
-    ids = {str(each) for each in (turn.id, *(memory.id for memory in gone))}
-    users = {turn.user_id, *(memory.user_id for memory in gone)}
-    waiting = await write.uow.removals.waiting(users)
-    rests = [each.id for each in waiting if str(each.evidence) in ids or not ids.isdisjoint(_drafted_of(each.meta))]
-    if rests:
-        await write.uow.removals.withdraw(rests)
+    """Withdraw what waits for a decision and rests on what is deleted; what was decided stands without its draft."""
+    ids = {turn.id, *(memory.id for memory in gone)}
+    users, named = {turn.user_id, *(memory.user_id for memory in gone)}, {str(each) for each in ids}
+    found = await write.uow.removals.proposals(users)
+    rests = [each for each in found if each.evidence in ids or not named.isdisjoint(_drafted_of(each.meta))]
+    waiting = [each.id for each in rests if each.state is ProposalState.PENDING]
+    if waiting:
+        await write.uow.removals.withdraw(waiting)
+    decided = [each.id for each in rests if each.state is not ProposalState.PENDING]
+    await write.uow.removals.unquote(users, decided, ids)
 
 
 def _drafted_of(meta: Mapping[str, object]) -> Collection[str]:

@@ -12,7 +12,6 @@ from memplane.adapters.sql.rows import TURN_COLUMNS, proposal_of, turn_of
 from memplane.adapters.sql.session import MANY, Session
 from memplane.application.records import Proposal
 from memplane.application.removals import KeptAnswer
-from memplane.domain.consent import ProposalState
 from memplane.domain.memory import Turn
 
 _CLOCKS = timedelta(days=1)
@@ -67,11 +66,11 @@ class SqlRemovals:
         )  # fmt: skip
         await self._session.execute(gone)
 
-    async def waiting(self, user_ids: Collection[str]) -> list[Proposal]:
-        """Proposals of some users that nobody has decided on."""
+    async def proposals(self, user_ids: Collection[str]) -> list[Proposal]:
+        """Proposals of some users, in whatever state."""
         p = tables.consent_proposals.c
         statement = sa.select(tables.consent_proposals).where(
-            p.tenant_id == self._tenant, p.user_id.in_(sorted(user_ids)), p.state == ProposalState.PENDING
+            p.tenant_id == self._tenant, p.user_id.in_(sorted(user_ids))
         )
         return [proposal_of(dict(row)) for row in (await self._session.execute(statement.order_by(p.id))).mappings()]
 
@@ -81,13 +80,18 @@ class SqlRemovals:
         gone = sa.delete(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id.in_(sorted(proposal_ids)))
         await self._session.execute(gone)
 
-    async def unquote(self, turn: Turn) -> None:
-        """Let what was decided on a turn's evidence stand without it: the draft that quotes it goes."""
-        drafted: dict[str, Any] = {"evidence": None, "meta": {}}
-        for table, values in ((tables.consent_proposals, drafted), (tables.user_context, {"evidence": None})):
-            c = table.c
-            mine = (c.tenant_id == self._tenant, c.user_id == turn.user_id, c.evidence == turn.id)
-            await self._session.execute(sa.update(table).where(*mine).values(**values))
+    async def unquote(
+        self, user_ids: Collection[str], proposal_ids: Sequence[UUID], evidence: Collection[UUID]
+    ) -> None:
+        """Let what was decided stand without its evidence: the drafts of proposals go, and what fields rest on."""
+        p, c, drafted = tables.consent_proposals.c, tables.user_context.c, dict[str, Any](evidence=None, meta={})
+        for start in range(0, len(proposal_ids), MANY):
+            these = (p.tenant_id == self._tenant, p.id.in_(sorted(proposal_ids)[start : start + MANY]))
+            await self._session.execute(sa.update(tables.consent_proposals).where(*these).values(**drafted))
+        users, rested = sorted(user_ids), sorted(evidence)
+        for start in range(0, len(rested), MANY):
+            mine = (c.tenant_id == self._tenant, c.user_id.in_(users), c.evidence.in_(rested[start : start + MANY]))
+            await self._session.execute(sa.update(tables.user_context).where(*mine).values(evidence=None))
 
     async def answers(self, turn: Turn) -> list[KeptAnswer]:
         """Answers since a turn was stored that tell of it, or sum its thread up."""
