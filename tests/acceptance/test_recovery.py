@@ -236,6 +236,20 @@ class TestPurge:
         body = {"user_id": USER, "category": "event", "content": "Ana Ruiz owns a piano."}
         refused(caller.post("/v1/memories", body), 409, "value_rejected")
 
+    def test_who_was_given_another_name_stays(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        for name in ("Berta Lindqvist", "Yoko Aihara"):
+            delete(caller, write(caller, f"The user met {name}.")["id"])
+            if name == "Yoko Aihara":
+                write(caller, f"The user called {name}.")
+                caller.post(f"/v1/entities/{caller.entity(name)}/aliases", {"alias": "Yoyo"})
+        (rest,) = caller.found("Yoyo", filters={"entity": "Yoyo"})
+        delete(caller, rest)
+        assert purge(admin, user_id=USER, early=True)["purged"] == 3
+        names = {row["name"] for row in tenant.rows("SELECT name FROM entities WHERE tenant_id = %(tenant)s")}
+        assert names == {"Yoko Aihara"}
+        again = write(caller, "The user had tea with Yoyo.")["id"]
+        assert caller.found("tea", filters={"entity": "Yoko Aihara"}) == [again]
+
     def test_its_words_leave_the_history_and_that_it_was_stays(
         self, tenant: Tenant, caller: Caller, admin: Caller
     ) -> None:

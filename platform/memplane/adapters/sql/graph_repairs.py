@@ -118,7 +118,7 @@ class SqlRepairs(SqlTextRepairs):
         """Remove those of some entities that nothing needs by now; how many they were."""
         e, count = tables.entities.c, 0
         for some in parts(sorted(ids)):
-            statement = sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id.in_(some), ~_needed())
+            statement = sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id.in_(some), ~needed())
             count += await self._session.changed(statement)
         return count
 
@@ -172,7 +172,7 @@ def _ids(values: Sequence[UUID]) -> list[sa.ColumnElement[UUID]]:
     return [sa.literal(each, sa.Uuid()) for each in values]
 
 
-def _needed() -> sa.ColumnElement[bool]:
+def needed() -> sa.ColumnElement[bool]:
     """Whether a memory mentions an entity, or somebody gave it another name."""
     e = tables.entities.c
     return sa.or_(*(

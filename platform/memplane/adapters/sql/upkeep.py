@@ -7,6 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.graph_repairs import needed
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import Session
@@ -47,7 +48,7 @@ class SqlUpkeep:
     async def purge(self, gone: Sequence[Memory]) -> None:
         """Remove memories: relations and mentions go with them, and what rests on them; entities that they alone name.
 
-        Nothing else may be writing their users' memories.
+        An entity to which somebody gave another name stays. Nothing else may be writing their users' memories.
         """
         if not gone:
             return
@@ -64,8 +65,7 @@ class SqlUpkeep:
         await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))
         for start in range(0, len(entities), _MANY):
             some = (e.tenant_id == self._tenant, e.id.in_(entities[start : start + _MANY]))
-            others = sa.exists().where(j.tenant_id == self._tenant, j.entity_id == e.id)
-            await self._session.execute(sa.delete(tables.entities).where(*some, ~others))
+            await self._session.execute(sa.delete(tables.entities).where(*some, ~needed()))
 
     async def users_of_derived(self, sources: Sequence[UUID]) -> frozenset[str]:
         """Whose memories name one of some sources, whichever users the tenant has."""
