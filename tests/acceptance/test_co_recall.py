@@ -1,19 +1,22 @@
 """Memories that are recalled together again and again become linked, and are forgotten when they no longer are."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from memplane.adapters.policy_files import shipped_policies
 from memplane.application import accesses
+from memplane.application.jobs.running import Jobs
 from memplane.domain.principal import Reach
 from support.callers import USER, Caller, Tenant
 from support.killing import killed_after
-from support.nights import Night, Stopped
+from support.nights import NOON, Night, Stopped
 from support.serving import RunningServer
 from support.transfer import exported
 
@@ -135,7 +138,7 @@ def test_it_wanes_and_is_forgotten(tenant: Tenant, caller: Caller) -> None:
     assert pairs(tenant) == []
 
 
-def test_ended_behind_any_statement_and_by_two_workers(tenant: Tenant, caller: Caller, night: Night) -> None:
+def test_ended_behind_any_statement(tenant: Tenant, caller: Caller, night: Night) -> None:
     caller.remember(FIDDLE)
     caller.remember(TAX)
     again(tenant, caller)
@@ -151,21 +154,62 @@ def test_ended_behind_any_statement_and_by_two_workers(tenant: Tenant, caller: C
     assert (counts["linked"], statements > 5) == (1, True)
     whole = pairs(tenant)
     assert Night(tenant, night.now + timedelta(hours=1)).counts("co_recall")["linked"] == 1
-    others = [Night(tenant, night.now + timedelta(days=1)) for _ in range(2)]
-    begun = [tenant.server.start(others[0].jobs.run("co_recall", tenant.name))]
-    assert begun[0].result(30).counts["linked"] == 0
+    assert Night(tenant, night.now + timedelta(days=1)).counts("co_recall")["linked"] == 0
     assert [row[:3] for row in pairs(tenant)] == [row[:3] for row in whole]
 
 
+def test_by_two_workers(tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own run, as around midnight, and both have begun before either writes."""
+    caller.remember(FIDDLE)
+    caller.remember(TAX)
+    again(tenant, caller)
+    ((*counted, strength),) = pairs(tenant)
+    assert strength == 0
+    batch, both = Jobs._step, asyncio.Barrier(2)
+
+    async def together(self: Jobs, *given: Any) -> Any:  # noqa: ANN401 - as it came
+        step = await batch(self, *given)
+        await both.wait()
+        return step
+
+    monkeypatch.setattr(Jobs, "_step", together)
+    nights = [night, Night(tenant, night.now + timedelta(days=1))]
+    begun = [tenant.server.start(each.jobs.run("co_recall", tenant.name)) for each in nights]
+    done = [each.result(30).counts for each in begun]
+    assert {kind: done[0][kind] + done[1][kind] for kind in done[0]} == {"linked": 1, "unlinked": 0, "forgotten": 0}
+    ((*rest, strength),) = pairs(tenant)
+    assert (rest, strength > 0.3) == (counted, True)
+
+
+def at_noon(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no day end while it is counted."""
+    monkeypatch.setattr(tenant.server.wired._accesses, "_clock", lambda: NOON)
+
+
 def test_a_user_has_so_many_new_pairs_a_day(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_noon(tenant, monkeypatch)
     monkeypatch.setattr(accesses, "MOST_TOGETHER", 1)
     for text in (FIDDLE, TAX, "The user wants a boat."):
         caller.remember(text)
-    ask(tenant, caller)
-    count = len(pairs(tenant))
-    assert count in {1, 3}
-    ask(tenant, caller, "boat and harpsichord")
-    assert len(pairs(tenant)) == count
+    assert len(ask(tenant, caller)) > 1
+    assert len(pairs(tenant)) == 1
+    assert len(ask(tenant, caller, "boat and harpsichord")) > 1
+    assert len(pairs(tenant)) == 1
+
+
+def test_what_is_counted_already_takes_no_room(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_noon(tenant, monkeypatch)
+    monkeypatch.setattr(accesses, "MOST_TOGETHER", 2)
+    caller.remember(FIDDLE)
+    caller.remember(TAX)
+    for _ in range(3):
+        ask(tenant, caller)
+    assert [each[2] for each in pairs(tenant)] == [1]
+    caller.remember("The user wants a boat.")
+    assert len(ask(tenant, caller, "boat and harpsichord")) > 1
+    assert len(pairs(tenant)) == 2  # and not three: the room is used up
+    assert len(ask(tenant, caller, "boat and tax return")) > 1
+    assert len(pairs(tenant)) == 2
 
 
 def test_nothing_is_counted_where_it_is_off(start_server: Callable[..., RunningServer], tmp_path: Path) -> None:

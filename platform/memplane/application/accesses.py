@@ -12,7 +12,7 @@ from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.co_recall import pairs_of
+from memplane.domain.co_recall import APART, pairs_of
 from memplane.domain.errors import StorageError
 from memplane.domain.principal import Reach
 
@@ -22,6 +22,9 @@ BATCH = 200
 MAX_WAITING = 10_000
 MOST_TOGETHER = 500
 """Pairs of one user that a process counts within a day (UTC): as many rows may come to be."""
+MOST_KNOWN = 100_000
+"""Pairs of which a process knows that they were counted within the hour; to count one again writes nothing."""
+_Pairs = dict[tuple[UUID, UUID], str]
 
 
 class AccessLog:
@@ -39,6 +42,7 @@ class AccessLog:
         self._together = together
         self._paired: Counter[tuple[str, str]] = Counter()
         self._day: date | None = None
+        self._known: dict[tuple[str, UUID, UUID], datetime] = {}
         self._waiting: list[Access] = []
         self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush, finish=True)
 
@@ -68,12 +72,15 @@ class AccessLog:
         ]
         for tenant, accesses in batches:
             try:
-                await self._storage.write(Reach(tenant), partial(self._written, accesses=accesses))
+                self._counted(
+                    tenant, await self._storage.write(Reach(tenant), partial(self._written, accesses=accesses))
+                )
             except StorageError as error:
                 logger.warning("accesses of %s not written yet: %s", tenant, error)
                 self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]
 
-    async def _written(self, uow: UnitOfWork, accesses: list[Access]) -> None:
+    async def _written(self, uow: UnitOfWork, accesses: list[Access]) -> _Pairs:
+        """What was counted as recalled together; it is noted once it is committed, for this may be run again."""
         first: dict[str, datetime] = {}
         for event in (access.event for access in accesses):
             if event.user_id is not None:
@@ -83,21 +90,48 @@ class AccessLog:
         counts: Counter[UUID] = Counter(unit for access in accesses for unit in access.ids)
         await uow.journal.count_accesses(counts, self._clock())
         await uow.journal.events([access.event for access in accesses])
-        if self._together() and (pairs := self._pairs(accesses)):
+        pairs = self._pairs(accesses) if self._together() else {}
+        if pairs:
             await uow.co_recalls.note(pairs, self._clock())
+        return pairs
 
-    def _pairs(self, accesses: list[Access]) -> dict[tuple[UUID, UUID], str]:
-        """What was recalled together of each user, as far as there is room for it on this day."""
-        today = self._clock().date()
-        if today != self._day:
-            self._paired.clear()
-            self._day = today
-        found: dict[tuple[UUID, UUID], str] = {}
+    def _pairs(self, accesses: list[Access]) -> _Pairs:
+        """What was recalled together of each user, as far as there is room for it on this day.
+
+        What was counted within the hour takes no room: storage counts it once.
+        """
+        now = self._clock()
+        self._forget(now)
+        found: _Pairs = {}
+        taken: Counter[str] = Counter()
         for access in accesses:
             user = access.event.user_id
-            if user is None or self._paired[access.tenant, user] >= MOST_TOGETHER:
+            if user is None:
                 continue
-            new = [pair for pair in pairs_of(access.found) if pair not in found]
-            self._paired[access.tenant, user] += len(new)
-            found |= dict.fromkeys(new, user)
+            for pair in pairs_of(access.found):
+                if pair in found:
+                    continue
+                is_new = (access.tenant, *pair) not in self._known
+                if is_new and self._paired[access.tenant, user] + taken[user] >= MOST_TOGETHER:
+                    continue
+                taken[user] += is_new
+                found[pair] = user
         return found
+
+    def _counted(self, tenant: str, pairs: _Pairs) -> None:
+        """Remember what was counted, and for whom."""
+        now = self._clock()
+        for pair, user in pairs.items():
+            if (tenant, *pair) not in self._known:
+                self._known[tenant, *pair] = now
+                self._paired[tenant, user] += 1
+
+    def _forget(self, now: datetime) -> None:
+        """Let go of what was counted on another day, or more than an hour ago; the oldest comes first."""
+        if now.date() != self._day:
+            self._paired.clear()
+            self._day = now.date()
+        for known in list(self._known):
+            if len(self._known) <= MOST_KNOWN and self._known[known] > now - APART:
+                break
+            del self._known[known]
