@@ -15,8 +15,22 @@ from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.jobs import repairing, repairing_graph
 from memplane.application.jobs.running import Jobs
 from memplane.domain.capabilities import Capability
-from support.callers import Caller, Tenant
-from support.damaging import BICYCLE, FIDDLE, PIANO, damaged, everything, past_the_rules, repaired, spoil
+from memplane.domain.memory import new_id
+from support.callers import USER, Caller, Tenant
+from support.damaging import (
+    BICYCLE,
+    ENTITY,
+    FIDDLE,
+    MOMENT,
+    PIANO,
+    damaged,
+    edges,
+    everything,
+    past_the_rules,
+    relate,
+    repaired,
+    spoil,
+)
 from support.killing import killed_after
 from support.nights import Night, Stopped, after_batches, state
 
@@ -136,6 +150,41 @@ class TestOnce:
         done = [each.result(30).counts for each in begun]
         assert {kind: done[0][kind] + done[1][kind] for kind in wanted} == wanted
         assert everything(tenant)["told"] == 1
+
+    def test_what_is_right_by_then_is_left(
+        self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between a batch's reading and its transaction a double stands alone, and a link leads right."""
+        one, other, third = (caller.remember(text) for text in (FIDDLE, BICYCLE, "Tax returns are due in May."))
+        tenant.rows("DELETE FROM relations WHERE tenant_id = %(tenant)s")
+        for ends in ((one, other), (one, third)):
+            relate(tenant, ends, 0.4)
+            relate(tenant, ends[::-1], 0.8)
+        late, never = new_id(), new_id()
+        link = "INSERT INTO memory_entities (tenant_id, memory_id, entity_id) VALUES (%(tenant)s, %(id)s, %(entity)s)"
+        for entity in (late, never):
+            past_the_rules(tenant, link, id=UUID(one), entity=entity)
+        batch = Jobs._step
+
+        async def meanwhile(self: Jobs, *given: Any) -> Any:  # noqa: ANN401 - as it came
+            step = await batch(self, *given)
+            part = (given[-1] or "").partition(":")[0]
+            if part == "relations":
+                past_the_rules(
+                    tenant, "DELETE FROM relations WHERE from_id = %(id)s AND to_id = %(to)s",
+                    id=UUID(other), to=UUID(one),
+                )  # fmt: skip
+            elif part == "mentions":
+                past_the_rules(tenant, ENTITY, id=late, user=USER, now=MOMENT)
+            return step
+
+        monkeypatch.setattr(Jobs, "_step", meanwhile)
+        found = repaired(night)
+        assert {kind: found[kind] for kind in ("relations", "mentions")} == {"relations": 1, "mentions": 1}
+        assert edges(tenant) == {(one, other, "related_to"), (third, one, "related_to")}
+        rows = tenant.rows("SELECT entity_id FROM memory_entities WHERE tenant_id = %(tenant)s")
+        kept = {str(row["entity_id"]) for row in rows}
+        assert (str(late) in kept, str(never) in kept) == (True, False)
 
     def test_goes_on_where_it_was(
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch

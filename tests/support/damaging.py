@@ -17,6 +17,11 @@ from support.cluster import Database
 from support.nights import Night
 
 FIDDLE, BICYCLE = "Vance repaired the harpsichord of the user.", "Anna sold the user her old bicycle."
+MOMENT = "2026-01-01T00:00:00.000000+00:00"
+ENTITY = (
+    "INSERT INTO entities (tenant_id, id, user_id, kind, name, name_key, created_at)"
+    " VALUES (%(tenant)s, %(id)s, %(user)s, 'person', 'Berta', 'berta', %(now)s)"
+)
 PIANO = ("The user plays the piano.", "The user practises the piano in the evening.")
 
 
@@ -65,7 +70,7 @@ def relate(tenant: Tenant, ends: Sequence[str], strength: float = 0.9, kind: str
         "INSERT INTO relations (tenant_id, id, from_id, to_id, relation_type, strength, created_at, updated_at)"
         " VALUES (%(tenant)s, %(id)s, %(from_id)s, %(to_id)s, %(kind)s, %(strength)s, %(now)s, %(now)s)",
         id=new_id(), from_id=UUID(ends[0]), to_id=UUID(ends[1]), kind=kind, strength=strength,
-        now="2026-01-01T00:00:00.000000+00:00",
+        now=MOMENT,
     )  # fmt: skip
 
 
@@ -95,12 +100,7 @@ def damaged(tenant: Tenant, caller: Caller) -> dict[str, int]:
     past_the_rules(tenant, "DELETE FROM memory_entities WHERE tenant_id = %(tenant)s")
     past_the_rules(tenant, "DELETE FROM memory_sources WHERE tenant_id = %(tenant)s")
     past_the_rules(tenant, "DELETE FROM memories WHERE id = %(id)s", id=UUID(source))
-    past_the_rules(
-        tenant,
-        "INSERT INTO entities (tenant_id, id, user_id, kind, name, name_key, created_at)"
-        " VALUES (%(tenant)s, %(id)s, %(user)s, 'person', 'Berta', 'berta', %(now)s)",
-        id=new_id(), user=USER, now="2026-01-01T00:00:00.000000+00:00",
-    )  # fmt: skip
+    past_the_rules(tenant, ENTITY, id=new_id(), user=USER, now=MOMENT)
     spoil(tenant, "memories", one, "none")
     spoil(tenant, "turns", turn, "none")
     past_the_rules(tenant, "UPDATE memories SET term_length = 0 WHERE id = %(id)s", id=UUID(other))

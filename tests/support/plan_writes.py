@@ -27,6 +27,7 @@ from memplane.adapters.sql.vectors import SqlVectors
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
 from memplane.application.jobs.records import Due, Spent
 from memplane.application.jobs.records import Wanted as Jobs
+from memplane.application.jobs.repair_records import HeldRelation
 from memplane.application.jobs.user_records import News
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.pair_records import PairCheck
@@ -73,6 +74,7 @@ PROPOSAL = Proposal(
 NEWS = News("job-7", (MemoryType.SEMANTIC,), True, NOW - timedelta(days=3), NOW - timedelta(days=1))
 FIELD = ContextField("user-3", "city", "value-3", "Oslo", "profile", nth(3), nth(3), nth(3), "key:ana", "sha256:0", NOW)
 SIGNAL = Signal("user-3", "tone", "value-3", nth(3), nth(3), 0.9, NOW)
+HELD = [HeldRelation(nth(3), "related_to", 0.5, (nth(4), nth(5)), "user-3", "user-3", nth(6), 0.6)]
 MATERIAL = SearchMaterial(terms("release friday"), VECTOR)
 TEXT = Text(nth(3), "user-3", 1, "The release is on Friday.")
 TURN = Turn(nth(3), "user-3", "thread-7", 3, 7, Role.USER, "Which hall?", NOW)
@@ -162,7 +164,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "lead from sources": lambda uow: uow.repairs.note_sources({nth(3): [str(nth(7))]}),
     "relations to check": lambda uow: uow.repairs.relations(None, 1000),
     "relations to check, later": lambda uow: uow.repairs.relations(nth(3), 1000),
-    "unlink": lambda uow: uow.repairs.unlink(IDS),
+    "unlink": lambda uow: uow.repairs.unlink(HELD, HELD),
     "mentions to check": lambda uow: uow.repairs.mentions(None, 1000),
     "mentions to check, later": lambda uow: uow.repairs.mentions((nth(3), nth(4)), 1000),
     "unmention": lambda uow: uow.repairs.unmention([(nth(3), nth(4))]),

@@ -29,7 +29,8 @@ class SqlRepairs(SqlTextRepairs):
         for row in rows:
             back = there.get((row.to_id, row.from_id, row.relation_type))
             ends = (users.get(row.from_id), users.get(row.to_id))
-            found.append(HeldRelation(row.id, row.relation_type, row.strength, *ends, *(back or (None, None))))
+            joined = (row.from_id, row.to_id)
+            found.append(HeldRelation(row.id, row.relation_type, row.strength, joined, *ends, *(back or (None, None))))
         return found
 
     async def _leading_back(
@@ -58,13 +59,26 @@ class SqlRepairs(SqlTextRepairs):
             found |= {row.id: row.user_id for row in await self._session.execute(statement)}
         return found
 
-    async def unlink(self, ids: Collection[UUID]) -> int:
-        """Remove relations; how many there were."""
+    async def unlink(self, astray: Collection[HeldRelation], doubles: Collection[HeldRelation]) -> int:
+        """Remove relations that still lead astray, or lead back where a stronger one is by now; how many they were."""
+        taken = [(each.joined, each.id) for each in (*astray, *doubles)]
+        taken += [(each.joined[::-1], each.reverse) for each in doubles if each.reverse is not None]
+        await self._lock([each for _, each in sorted(taken)])
+        return await self._unlink(astray, ~_joins()) + await self._unlink(doubles, _leads_back())
+
+    async def _unlink(self, held: Collection[HeldRelation], condition: sa.ColumnElement[bool]) -> int:
         r, count = tables.relations.c, 0
-        for some in parts(sorted(ids)):
-            statement = sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id.in_(some))
+        for some in parts(sorted(each.id for each in held)):
+            statement = sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id.in_(some), condition)
             count += await self._session.changed(statement)
         return count
+
+    async def _lock(self, ids: Sequence[UUID]) -> None:
+        """Rows in the order in which who counts what is recalled together takes them."""
+        r = tables.relations.c
+        for some in parts(ids):
+            statement = sa.select(r.id).where(r.tenant_id == self._tenant, r.id.in_(some))
+            await self._session.execute(statement.order_by(r.from_id, r.to_id).with_for_update())
 
     async def mentions(self, after: tuple[UUID, UUID] | None, limit: int) -> list[HeldMention]:
         """Links of memories with entities, in the order of both ids, after one."""
@@ -81,13 +95,13 @@ class SqlRepairs(SqlTextRepairs):
         ]
 
     async def unmention(self, pairs: Collection[tuple[UUID, UUID]]) -> int:
-        """Remove links of memories with entities; how many there were."""
+        """Remove links of memories with entities that still lead nowhere or to somebody else's; how many they were."""
         j, count = tables.memory_entities.c, 0
         for some in parts(sorted(pairs)):
             # by the memories first: no index serves pairs on SQLite
             memories = j.memory_id.in_({memory for memory, _ in some})
             statement = sa.delete(tables.memory_entities).where(
-                j.tenant_id == self._tenant, memories, sa.tuple_(j.memory_id, j.entity_id).in_(some)
+                j.tenant_id == self._tenant, memories, sa.tuple_(j.memory_id, j.entity_id).in_(some), ~_names()
             )
             count += await self._session.changed(statement)
         return count
@@ -179,3 +193,37 @@ def needed() -> sa.ColumnElement[bool]:
         sa.exists(sa.select(sa.literal(1)).where(other.c.tenant_id == e.tenant_id, other.c.entity_id == e.id))
         for other in _NEEDING
     ))  # fmt: skip
+
+
+def _joins() -> sa.ColumnElement[bool]:
+    """Whether a relation joins memories of one user."""
+    r, one, other = tables.relations.c, tables.memories.alias("one").c, tables.memories.alias("other").c
+    return sa.exists(
+        sa.select(sa.literal(1)).where(
+            one.tenant_id == r.tenant_id, one.id == r.from_id,
+            other.tenant_id == r.tenant_id, other.id == r.to_id, other.user_id == one.user_id,
+        )
+    )  # fmt: skip
+
+
+def _leads_back() -> sa.ColumnElement[bool]:
+    """Whether a stronger relation of the same kind leads back; of two that are as strong the later one stays."""
+    r, back = tables.relations.c, tables.relations.alias("back").c
+    stronger = sa.or_(back.strength > r.strength, sa.and_(back.strength == r.strength, back.id > r.id))
+    return sa.exists(
+        sa.select(sa.literal(1)).where(
+            back.tenant_id == r.tenant_id, back.from_id == r.to_id, back.to_id == r.from_id,
+            back.relation_type == r.relation_type, stronger,
+        )
+    )  # fmt: skip
+
+
+def _names() -> sa.ColumnElement[bool]:
+    """Whether a link leads from a memory to an entity of the same user."""
+    j, m, e = tables.memory_entities.c, tables.memories.c, tables.entities.c
+    return sa.exists(
+        sa.select(sa.literal(1)).where(
+            m.tenant_id == j.tenant_id, m.id == j.memory_id,
+            e.tenant_id == j.tenant_id, e.id == j.entity_id, e.user_id == m.user_id,
+        )
+    )  # fmt: skip

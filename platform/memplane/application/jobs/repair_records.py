@@ -72,6 +72,7 @@ class HeldRelation:
     """A relation with whose memories it joins.
 
     Attributes:
+        joined: the memories that it leads from and to.
         from_user: of the memory that it leads from; ``None`` where there is no such memory.
         to_user: likewise of the other end.
         reverse: the id of the relation of the same kind that leads back, or none.
@@ -81,6 +82,7 @@ class HeldRelation:
     id: UUID
     relation_type: str
     strength: float
+    joined: tuple[UUID, UUID]
     from_user: str | None
     to_user: str | None
     reverse: UUID | None
@@ -173,8 +175,8 @@ class Repairs(Protocol):
         """Relations in the order of their ids, after one."""
         ...
 
-    async def unlink(self, ids: Collection[UUID]) -> int:
-        """Remove relations; how many there were."""
+    async def unlink(self, astray: Collection[HeldRelation], doubles: Collection[HeldRelation]) -> int:
+        """Remove relations that still lead astray, or lead back where a stronger one is by now; how many they were."""
         ...
 
     async def mentions(self, after: tuple[UUID, UUID] | None, limit: int) -> list[HeldMention]:
@@ -182,7 +184,7 @@ class Repairs(Protocol):
         ...
 
     async def unmention(self, pairs: Collection[tuple[UUID, UUID]]) -> int:
-        """Remove links of memories with entities; how many there were."""
+        """Remove links of memories with entities that still lead nowhere or to somebody else's; how many they were."""
         ...
 
     async def entities(self, after: UUID | None, limit: int) -> list[HeldEntity]:

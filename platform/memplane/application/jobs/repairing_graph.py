@@ -45,11 +45,13 @@ class Relations:
         """The next batch."""
         begin = None if after is None else UUID(after)
         read = await self._storage.write(principal.reach, lambda uow: uow.repairs.relations(begin, BATCH))
-        wrong = [each.id for each in read if each.astray or _is_double(each)]
+        astray = [each for each in read if each.astray]
+        doubles = [each for each in read if not each.astray and _is_double(each)]
         more = str(read[-1].id) if len(read) == BATCH else None
 
         async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
-            return Batch({"relations": await write.uow.repairs.unlink(wrong) if wrong else 0}, more)
+            count = await write.uow.repairs.unlink(astray, doubles) if astray or doubles else 0
+            return Batch({"relations": count}, more)
 
         return step
 
