@@ -1,6 +1,7 @@
 """The job `reconcile`: nothing is done twice or without need, and nobody else's data is touched."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
@@ -190,7 +191,7 @@ class TestOnce:
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """In batches of one, each part behind the last place."""
-        for module, names in ((repairing, ("BATCH",)), (repairing_graph, ("BATCH", "PLACED", "LINKED"))):
+        for module, names in ((repairing, ("BATCH",)), (repairing_graph, ("BATCH", "PLACED", "LINKED", "AT_ONCE"))):
             for name in names:
                 monkeypatch.setattr(module, name, 1)
         wanted = damaged(tenant, caller)
@@ -199,6 +200,34 @@ class TestOnce:
                 night.run("reconcile", progress=after_batches(batches))
         found = night.counts("reconcile")
         assert {kind: count for kind, count in found.items() if count and kind != "seen"} == wanted
+
+    @pytest.mark.parametrize(
+        "case",
+        [("USERS", 2, [4, 4]), ("AROUND", 1, [2, 2, 2, 2]), ("AT_ONCE", 1, [8])],
+    )
+    def test_a_batch_looks_at_few_users(
+        self,
+        tenant: Tenant,
+        caller: Caller,
+        night: Night,
+        monkeypatch: pytest.MonkeyPatch,
+        case: tuple[str, int, list[float]],
+    ) -> None:
+        """So many of them, or until so many vectors were read; and vectors are read a few at a time."""
+        bound, number, batches = case
+        monkeypatch.setattr(repairing_graph, bound, number, raising=False)
+        for user in ("ana", "ben", "cleo", "dora"):
+            for text in PIANO:
+                caller.remember(text, "goals", user_id=user)
+        made = edges(tenant)
+        assert len(made) == 4
+        tenant.rows("DELETE FROM relations WHERE tenant_id = %(tenant)s")
+        links = [0.0]
+        found = night.run("reconcile", progress=lambda counts: links.append(counts["links"]))
+        assert found.counts["links"] == 8
+        done = [after - before for before, after in itertools.pairwise(links) if after > before]
+        assert done == batches
+        assert edges(tenant) == made
 
 
 class TestWhose:

@@ -1,5 +1,6 @@
 """Relations, mentions and entities, read to be checked and put right, within a transaction."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -148,21 +149,16 @@ class SqlRepairs(SqlTextRepairs):
         linked = await self.linked([row.id for row in rows])
         return [Placing(row.id, row.user_id, row.category, MemoryType(row.type), row.id in linked) for row in rows]
 
-    async def around(self, users: Collection[str], most: int) -> list[Placing]:
-        """The newest of such memories of some users, so many of each, with their vectors."""
-        m, found = tables.memories.c, []
-        for some in parts(sorted(users)):
-            newest = sa.func.row_number().over(partition_by=m.user_id, order_by=m.id.desc()).label("newest")
-            ranked = sa.select(m.id, newest).where(*self._placed(), m.user_id.in_(some)).subquery("ranked")
-            vector = sa.type_coerce(m[self._session.in_force.column], Stored()).label("vector")
-            statement = sa.select(*_PLACE, vector).where(
-                m.tenant_id == self._tenant, m.id == ranked.c.id, ranked.c.newest <= most
-            )
-            rows = await self._session.execute(statement.order_by(m.id))
-            found += [
-                Placing(row.id, row.user_id, row.category, MemoryType(row.type), vector=row.vector) for row in rows
-            ]
-        return found
+    async def around(self, user_id: str, before: UUID | None, limit: int) -> list[Placing]:
+        """Such memories of a user with their vectors, newest first, those older than one."""
+        m = tables.memories.c
+        vector = sa.type_coerce(m[self._session.in_force.column], Stored()).label("vector")
+        statement = sa.select(*_PLACE, vector).where(*self._placed(), m.user_id == user_id)
+        if before is not None:
+            statement = statement.where(m.id < before)
+        rows = await self._session.execute(statement.order_by(m.id.desc()).limit(limit))
+        # vectors are decoded as rows are taken out of the answer
+        return await asyncio.to_thread(_placings, rows)
 
     async def linked(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some memories that a relation leads from or to; to be recalled together makes none of meaning."""
@@ -180,6 +176,10 @@ _PLACE: Sequence[sa.ColumnElement[Any]] = [tables.memories.c[name] for name in (
 
 
 _NEEDING = (tables.memory_entities, tables.entity_aliases)
+
+
+def _placings(rows: sa.Result[Any]) -> list[Placing]:
+    return [Placing(row.id, row.user_id, row.category, MemoryType(row.type), vector=row.vector) for row in rows]
 
 
 def _ids(values: Sequence[UUID]) -> list[sa.ColumnElement[UUID]]:

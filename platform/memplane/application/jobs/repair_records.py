@@ -199,8 +199,8 @@ class Repairs(Protocol):
         """Memories that are read and have a vector, in the order of their users and ids, after one."""
         ...
 
-    async def around(self, users: Collection[str], most: int) -> list[Placing]:
-        """The newest of such memories of some users, so many of each, with their vectors."""
+    async def around(self, user_id: str, before: UUID | None, limit: int) -> list[Placing]:
+        """Such memories of a user with their vectors, newest first, those older than one."""
         ...
 
     async def memories(self, ids: Collection[UUID]) -> list[Memory]:

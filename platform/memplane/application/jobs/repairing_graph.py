@@ -1,8 +1,9 @@
 """The parts of the job `reconcile` that look at what joins memories: relations, mentions, entities, neighbours."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.co_recall import CO_RECALLED
 from memplane.domain.comparison import Verdict
 from memplane.domain.comparison_verdicts import Bands
+from memplane.domain.embeddings import EmbeddingModel
 from memplane.domain.memory import Memory
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import MAX_LINKS, compared
@@ -31,6 +33,12 @@ LINKED = 500
 """Memories whose neighbours are looked for in one batch."""
 NEWEST = 5_000
 """Among how many of a user's memories, the newest, neighbours are looked for."""
+USERS = 20
+"""Users of one batch, at most."""
+AROUND = 20_000
+"""Vectors after which a batch takes no further user."""
+AT_ONCE = 500
+"""Vectors that are read in one transaction: on SQLite nobody writes meanwhile."""
 SYMMETRIC = frozenset({"related_to", CO_RECALLED})
 """Kinds of relations that say the same both ways."""
 
@@ -140,34 +148,60 @@ class Links:
         return step
 
     async def _near(self, principal: Principal, after: tuple[str, UUID] | None) -> _Near:
-        def reading(uow: UnitOfWork) -> Awaitable[tuple[list[Placing], list[Placing], str]]:
-            return _read(uow, after)
-
-        page, around, model = await self._storage.write(principal.reach, reading)
+        page, model = await self._storage.write(principal.reach, lambda uow: _read(uow, after))
         lonely = [each for each in page if not each.linked][:LINKED]
         last = lonely[-1] if len(lonely) == LINKED else page[-1] if len(page) == PLACED else None
+        bands = self._policies.current.merging.bands_for("*" if model is None else model.name)
+        looked: list[Placing] = []
+        pairs: list[tuple[UUID, UUID, float]] = []
+        users = read = 0
+        for user, group in groupby(lonely if model else (), key=lambda each: each.user_id):
+            if users == USERS or read >= AROUND:
+                last = looked[-1]
+                break
+            mine = list(group)
+            around = await self._around(principal, user, model)
+            ids = frozenset(each.id for each in mine)
+            pairs += await offload(len(ids) * len(around), _nearest, ids, around, bands.link_min)
+            looked += mine
+            users, read = users + 1, read + len(around)
         more = None if last is None else f"{last.id}{last.user_id}"
-        ids = frozenset(each.id for each in lonely)
-        bands = self._policies.current.merging.bands_for(model)
-        pairs = await offload(len(ids) * len(around), _nearest, ids, around, bands.link_min)
+        ids = frozenset(each.id for each in looked)
         if not pairs:
             return _Near(ids, (), {}, more)
+        pairs.sort(key=lambda pair: -pair[2])
         ends = {end for one, other, _ in pairs for end in (one, other)}
         found = await self._storage.write(principal.reach, lambda uow: uow.repairs.memories(ends))
         said = {each.id: each for each in found}
         size = sum(len(each.text.content) for each in found)
         return _Near(ids, await offload(size, _edges, pairs, said, bands), said, more)
 
+    async def _around(self, principal: Principal, user: str, model: EmbeddingModel | None) -> list[Placing]:
+        """A user's newest memories with vectors of a model, in short transactions: who writes is let in between.
 
-async def _read(uow: UnitOfWork, after: tuple[str, UUID] | None) -> tuple[list[Placing], list[Placing], str]:
-    page = await uow.repairs.placings(after, PLACED)
-    users = {each.user_id for each in [each for each in page if not each.linked][:LINKED]}
-    model = uow.in_force.model
-    if not users or model is None:
-        return page, [], "*" if model is None else model.name
-    around = await uow.repairs.around(users, NEWEST)
-    size = (model.dimensions,)
-    return page, [each for each in around if each.vector is not None and each.vector.shape == size], model.name
+        There are none where another model came into force meanwhile.
+        """
+        found: list[Placing] = []
+        oldest: UUID | None = None
+        for _ in range(-(-NEWEST // AT_ONCE)):
+            reading = partial(_older, user=user, before=oldest)
+            read, in_force = await self._storage.write(principal.reach, reading)
+            if in_force is None or in_force != model:
+                return []
+            size = (in_force.dimensions,)
+            found += [each for each in read if each.vector is not None and each.vector.shape == size]
+            if len(read) < AT_ONCE:
+                break
+            oldest = read[-1].id
+        return found
+
+
+async def _read(uow: UnitOfWork, after: tuple[str, UUID] | None) -> tuple[list[Placing], EmbeddingModel | None]:
+    return await uow.repairs.placings(after, PLACED), uow.in_force.model
+
+
+async def _older(uow: UnitOfWork, user: str, before: UUID | None) -> tuple[list[Placing], EmbeddingModel | None]:
+    return await uow.repairs.around(user, before, AT_ONCE), uow.in_force.model
 
 
 def _nearest(lonely: frozenset[UUID], around: Sequence[Placing], least: float) -> list[tuple[UUID, UUID, float]]:
