@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
-from memplane.adapters.sql.repairs import SqlTextRepairs, Stored, parts
+from memplane.adapters.sql.repairs import SqlTextRepairs, parts, sent
 from memplane.application.jobs.repair_records import HeldEntity, HeldMention, HeldRelation, Placing
 from memplane.domain.co_recall import CO_RECALLED
 from memplane.domain.memory import RETRIEVABLE_TRUST, MemoryType, State
@@ -152,7 +152,7 @@ class SqlRepairs(SqlTextRepairs):
     async def around(self, user_id: str, before: UUID | None, limit: int) -> list[Placing]:
         """Such memories of a user with their vectors, newest first, those older than one."""
         m = tables.memories.c
-        vector = sa.type_coerce(m[self._session.in_force.column], Stored()).label("vector")
+        vector = sent(m[self._session.in_force.column]).label("vector")
         statement = sa.select(*_PLACE, vector).where(*self._placed(), m.user_id == user_id)
         if before is not None:
             statement = statement.where(m.id < before)

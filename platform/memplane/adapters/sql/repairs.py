@@ -8,11 +8,15 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator
 
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.rows import TERM, TEXT_COLUMNS, material_values, memory_of, text_of
 from memplane.adapters.sql.session import MANY, Session
-from memplane.adapters.sql.types import Embedding
+from memplane.adapters.sql.types import POSTGRESQL, Embedding
 from memplane.application.jobs.repair_records import Held
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.vectors import SearchMaterial
@@ -33,6 +37,38 @@ class Stored(Embedding):
         if isinstance(value, bytes) and len(value) % _HALF:
             return np.zeros(0, dtype=np.float32)
         return super().process_result_value(value, dialect)
+
+
+class Sent(TypeDecorator[NDArray[np.float32]]):
+    """An embedding as the database sends it in binary: to take it out of the answer costs nothing, unlike its text."""
+
+    impl = sa.LargeBinary
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> NDArray[np.float32] | None:  # noqa: ANN401 - SQLAlchemy's signature
+        """From the database."""
+        if dialect.name == POSTGRESQL and value is not None:  # its length and a reserved number come first
+            return np.frombuffer(value, ">f2", offset=4).astype(np.float32)
+        if value is None or len(value) % _HALF:
+            return np.zeros(0, dtype=np.float32)
+        return np.frombuffer(value, "<f2").astype(np.float32)
+
+
+class sent(FunctionElement[Any]):  # noqa: N801 - as a function is named
+    """An embedding of a column, to be read as :class:`Sent`."""
+
+    type = Sent()
+    inherit_cache = True
+
+
+@compiles(sent)
+def _as_it_is(element: sent, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
+    return compiler.process(element.clauses, **given)
+
+
+@compiles(sent, POSTGRESQL)
+def _sent(element: sent, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
+    return f"halfvec_send({compiler.process(element.clauses, **given)})"
 
 
 class SqlTextRepairs:
