@@ -46,6 +46,8 @@ KEYED = {
     "sql/repairs.py SqlTextRepairs.gone": "whether what a memory rests on is there; shown to nobody",
     "sql/repairs.py SqlTextRepairs.rest_on": "changes memories that `lock` has locked",
     "sql/repairs.py SqlTextRepairs._memories": "of what the work of the night has found; shown to nobody",
+    "sql/graph_repairs.py _joins": "whether a relation joins memories of one user, within a statement; shown to nobody",
+    "sql/graph_repairs.py _names": "the same of a memory and an entity",
     "sql/graph_repairs.py SqlRepairs.relations": "whose the ends of relations are, for the work of the night",
     "sql/graph_repairs.py SqlRepairs.mentions": "whose memories mention entities, for the work of the night",
     "sql/graph_repairs.py SqlRepairs.placings": "places of a tenant's memories, for the work of the night",

@@ -153,7 +153,7 @@ class SqlRepairs(SqlTextRepairs):
         """Such memories of a user with their vectors, newest first, those older than one."""
         m = tables.memories.c
         vector = sent(m[self._session.in_force.column]).label("vector")
-        statement = sa.select(*_PLACE, vector).where(*self._placed(), m.user_id == user_id)
+        statement = sa.select(*_PLACE, vector).where(m.tenant_id == self._tenant, m.user_id == user_id, *self._placed())
         if before is not None:
             statement = statement.where(m.id < before)
         rows = await self._session.execute(statement.order_by(m.id.desc()).limit(limit))
