@@ -34,6 +34,7 @@ KEYED = {
     "sql/removals.py SqlRemovals.remove": "removes a turn that `lock` has locked",
     "sql/upkeep.py SqlUpkeep.purge": "removes memories that are locked, found through the predicate or by a job",
     "sql/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
+    "sql/upkeep.py SqlUpkeep.users_of_derived": "names users to lock, whose memories rest on sources; shown to nobody",
     "sql/upkeep.py SqlUpkeep.derived": "what follows a source that the caller deletes, wherever it is; not shown",
     "sql/upkeep.py SqlUpkeep.due": "the work of the night, on all of a tenant; shown to nobody",
     "sql/upkeep.py SqlUpkeep._locked": "of what `due` or `weighed` has found, for the work of the night",
