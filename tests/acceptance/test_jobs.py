@@ -348,7 +348,7 @@ class TestNight:
         night.now = NOON.replace(hour=1, minute=59)
         tenant.server.run(night.queue.schedule())
         assert night.worked_off() == []
-        night.now = NOON.replace(hour=4)
+        night.now = NOON.replace(hour=5)
         tenant.server.run(night.queue.schedule())
         assert state(tenant, memory) == "active"  # it waits for a worker
         runs = night.worked_off()

@@ -23,6 +23,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         | {"state": "'active'", "trust_state": "'confirmed'", "type": "'semantic'", "visibility": "'private'"}
         | {"source": "'user'", "layer": "'mid'", "role": "'user'"},
     ),
+    "memory_sources": (USERS * THREADS * TURNS, {"source_id": "'source-' || n", "memory_id": NTH}),
     "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
     "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
     "events": (USERS * THREADS * TURNS, USER),

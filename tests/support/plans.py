@@ -10,7 +10,7 @@ import psycopg
 TENANT, OTHER = "busy", "other"
 GROWING = {
     "memories", "turns", "change_log", "history", "relations", "thread_revision", "api_keys", "events", "tombstones",
-    "entities", "entity_aliases", "memory_entities", "idempotency_keys", "consent_proposals",
+    "entities", "entity_aliases", "memory_entities", "memory_sources", "idempotency_keys", "consent_proposals",
     "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history", "sessions", "token_budgets", "pair_checks", "job_users",
 }  # fmt: skip
