@@ -179,3 +179,17 @@ def test_whoever_writes_a_copy_in_that_moment_does_not_bring_it_back(tenant: Ten
         assert deleting.result(60).status_code == 200
     assert state(tenant, str(copied)) == "soft_deleted"
     assert state(tenant, str(copied), "importance") == 5  # the control: it was written meanwhile
+
+
+@pytest.mark.needs(Capability.ROW_LEVEL_SECURITY)
+def test_the_database_keeps_users_apart_until_something_follows(tenant: Tenant, supervisor: Caller) -> None:
+    write(supervisor, "Ben owns a boat.", user_id=OTHER)
+    bound = Reach(tenant.name, frozenset({USER}))
+
+    async def seen(uow: UnitOfWork) -> tuple[int, int]:
+        before = await uow.erasures.memories(OTHER, 10)
+        await uow.reach_every_user()
+        return len(before), len(await uow.erasures.memories(OTHER, 10))
+
+    for _ in range(3):  # the next transaction is bound again, on the same connection too
+        assert tenant.server.run(tenant.server.wired.storage.write(bound, seen)) == (0, 1)

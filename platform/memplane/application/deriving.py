@@ -27,6 +27,8 @@ async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID
     Returns:
         What was deleted.
     """
+    if write.principal.users is not None:  # what was copied to other users follows, though the key be bound to some
+        await write.uow.reach_every_user()
     gone: dict[UUID, Memory] = {}
     following = tuple(sources)
     while following:

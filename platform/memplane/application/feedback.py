@@ -57,9 +57,7 @@ class Feedback:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def _run(
-        self, principal: Principal, verb: Verb, change: Change, states: tuple[State, ...] = (), *, whole: bool = False
-    ) -> Outcome:
+    async def _run(self, principal: Principal, verb: Verb, change: Change, states: tuple[State, ...] = ()) -> Outcome:
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
 
@@ -68,12 +66,11 @@ class Feedback:
             done = await change(write, memory)
             return replace(done, rev=await write.settle(memory.user_id, memory.thread_id))
 
-        return await self._gateway.run(principal, policy, now, work, once=verb.once, whole=whole)
+        return await self._gateway.run(principal, policy, now, work, once=verb.once)
 
     async def _run_with_material(
-        self, principal: Principal, verb: Verb, change: ChangeWithMaterial, states: tuple[State, ...], *,
-        whole: bool = False,
-    ) -> Outcome:  # fmt: skip
+        self, principal: Principal, verb: Verb, change: ChangeWithMaterial, states: tuple[State, ...]
+    ) -> Outcome:
         """The same with search material of the memory, made before the transaction opens."""
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(verb.agent)
@@ -87,7 +84,7 @@ class Feedback:
                 raise Conflict("the memory is being changed at this moment; try again")
             return await change(write, memory, material)
 
-        return await self._run(principal, verb, with_material, states, whole=whole)
+        return await self._run(principal, verb, with_material, states)
 
     async def reinforce(self, principal: Principal, verb: Verb) -> Outcome:
         """The memory helped: it counts for more.
@@ -190,8 +187,7 @@ class Feedback:
             await follow(write, ended)
             return Outcome("rejected", gone, overruled=tuple(ended[1:]))
 
-        # whole: what was copied to other users follows, though the key be bound to the memory's own
-        return await self._run_with_material(principal, verb, change, LASTING, whole=True)
+        return await self._run_with_material(principal, verb, change, LASTING)
 
     async def restore(self, principal: Principal, verb: Verb) -> Outcome:
         """Bring a superseded, archived or deleted memory back, in the place of what contradicts it by now.

@@ -116,19 +116,10 @@ class Write:
         meta: Mapping[str, object] | None = None,
     ) -> None:
         """Note a change of a memory for history and events, and for its threads if it is one that they are told."""
-        entry = HistoryEntry(
-            id=new_id(),
-            memory_id=memory.id,
-            event=event,
-            actor=self.principal.actor,
-            policy_hash=self.policy.digest,
-            ts=self.now,
-            old_ref=before.text.content if before else None,
-            new_ref=memory.text.content,
-            meta={**(meta or {}), **_categories(memory, before), **_key_of(self.principal)},
-            of_user=memory.user_id,
-        )
-        self._history.append(entry)
+        told = {**(meta or {}), **_categories(memory, before)}
+        entry = self._entry(event, memory.id, memory.user_id, told)
+        old = before.text.content if before else None
+        self._history.append(replace(entry, old_ref=old, new_ref=memory.text.content))
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
@@ -143,52 +134,34 @@ class Write:
 
     def dismissed(self, subject: UUID, user_id: str, meta: Mapping[str, object]) -> None:
         """Note a decision that no memory came of: its history stands under the id of what was decided on."""
-        self._history.append(
-            HistoryEntry(
-                id=new_id(),
-                memory_id=subject,
-                event=HistoryEvent.CONSENT,
-                actor=self.principal.actor,
-                policy_hash=self.policy.digest,
-                ts=self.now,
-                meta={**meta, **_key_of(self.principal)},
-                of_user=user_id,
-            )
-        )
+        self._history.append(self._entry(HistoryEvent.CONSENT, subject, user_id, meta))
         self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
 
     def removed(self, memory: Memory) -> None:
         """Note that a memory was removed for good; its words are not said again."""
-        self._history.append(
-            HistoryEntry(
-                id=new_id(),
-                memory_id=memory.id,
-                event=HistoryEvent.PURGE,
-                actor=self.principal.actor,
-                policy_hash=self.policy.digest,
-                ts=self.now,
-                meta={**_categories(memory, None), **_key_of(self.principal)},
-                of_user=memory.user_id,
-            )
-        )
+        entry = self._entry(HistoryEvent.PURGE, memory.id, memory.user_id, _categories(memory, None))
+        self._history.append(entry)
         self._events.append(self.event("purge", memory))
 
     def removed_turn(self, turn: Turn) -> None:
         """Note that a turn was removed for good: its history is this entry, under its id and without its words."""
-        self._history.append(
-            HistoryEntry(
-                id=new_id(),
-                memory_id=turn.id,
-                event=HistoryEvent.PURGE,
-                actor=self.principal.actor,
-                policy_hash=self.policy.digest,
-                ts=self.now,
-                meta={"categories": [self.policy.turns_category], "turn": turn.seq, **_key_of(self.principal)},
-                of_user=turn.user_id,
-            )
-        )
+        meta: dict[str, object] = {"categories": [self.policy.turns_category], "turn": turn.seq}
+        self._history.append(self._entry(HistoryEvent.PURGE, turn.id, turn.user_id, meta))
         told = OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(told, category=self.policy.turns_category))
+
+    def _entry(self, event: HistoryEvent, subject: UUID, user_id: str, meta: Mapping[str, object]) -> HistoryEntry:
+        """An entry of the history without words. Which key wrote is in it: who acts for another hides behind nobody."""
+        return HistoryEntry(
+            id=new_id(),
+            memory_id=subject,
+            event=event,
+            actor=self.principal.actor,
+            policy_hash=self.policy.digest,
+            ts=self.now,
+            meta={**meta, "key": self.principal.key_id},
+            of_user=user_id,
+        )
 
     async def settle(self, user_id: str, thread_id: str | None) -> int | None:
         """Write what was noted, and tell each user's threads of their own: the change's, and the recent ones.
@@ -223,11 +196,6 @@ class Write:
             memory_id=memory.id,
             category=memory.category,
         )
-
-
-def _key_of(principal: Principal) -> dict[str, object]:
-    """Which key wrote: an agent that acts for another is not hidden behind it."""
-    return {"key": principal.key_id}
 
 
 def _categories(memory: Memory, before: Memory | None) -> dict[str, object]:
@@ -288,7 +256,7 @@ class Gateway:
         (material,) = await self.material(text)
         return material
 
-    async def run(  # noqa: PLR0913 - who, by what, when, what, of whom, how often, how far
+    async def run(
         self,
         principal: Principal,
         policy: Policy,
@@ -297,7 +265,6 @@ class Gateway:
         *,
         users: Collection[str] = (),
         once: Once[T] | None = None,
-        whole: bool = False,
     ) -> T:
         """Run the work in one transaction, again when the database asks for a retry.
 
@@ -308,8 +275,6 @@ class Gateway:
             work: what to do.
             users: whose memories will be written, as far as it is known before.
             once: what to keep of the outcome, so that the same request has no second effect.
-            whole: whether the work reaches every user of the tenant, whomever the key is bound to: then it checks
-                itself what the caller may do.
 
         Raises:
             AlreadyDone: the request was carried out before.
@@ -332,7 +297,7 @@ class Gateway:
 
         async with self._queues.of(principal.tenant, users):
             told = None if once is None else replace(once, about=lambda: about[0].user)
-            return await run_once(self._storage, principal, attempt, now, users=users, once=told, whole=whole)
+            return await run_once(self._storage, principal, attempt, now, users=users, once=told)
 
     @contextmanager
     def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:

@@ -41,7 +41,7 @@ class AlreadyDone(Exception):
         self.answer = answer
 
 
-async def run_once(  # noqa: PLR0913 - as the gateway's
+async def run_once(
     storage: Storage,
     principal: Principal,
     work: Callable[[UnitOfWork], Awaitable[T]],
@@ -49,7 +49,6 @@ async def run_once(  # noqa: PLR0913 - as the gateway's
     *,
     users: Collection[str] = (),
     once: Once[T] | None = None,
-    whole: bool = False,
 ) -> T:
     """Run the work in one transaction; the same request sent again has no second effect.
 
@@ -71,7 +70,7 @@ async def run_once(  # noqa: PLR0913 - as the gateway's
         return done
 
     try:
-        return await storage.write(principal.whole_reach if whole else principal.reach, attempt, users)
+        return await storage.write(principal.reach, attempt, users)
     except MemplaneError:
         await replayed(storage, principal, once)  # what was done before may be why it cannot be done now
         raise

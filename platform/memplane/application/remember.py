@@ -250,8 +250,7 @@ class Remember:
             await follow(write, [gone.id])
             return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
 
-        # whole: what was copied to other users follows, though the key be bound to the memory's own
-        return await self._gateway.run(principal, policy, now, work, whole=True)
+        return await self._gateway.run(principal, policy, now, work)
 
 
 def prepare(

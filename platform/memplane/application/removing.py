@@ -96,8 +96,7 @@ class DeleteTurns:
                 raise NotFound(MISSING)
             return await removed(write, turn, said)
 
-        # whole: what was copied to other users follows, though the key be bound to the turn's own
-        return await self._gateway.run(principal, policy, now, work, users=[seen.user_id], once=once, whole=True)
+        return await self._gateway.run(principal, policy, now, work, users=[seen.user_id], once=once)
 
 
 class _Changed(Exception):

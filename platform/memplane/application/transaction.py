@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from memplane.application.answers import Answers
 from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.co_recall_records import CoRecalls
@@ -17,7 +18,6 @@ from memplane.application.key_history import KeyEntry
 from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import (
-    Answered,
     Burial,
     ChangeEntry,
     ContextField,
@@ -165,28 +165,6 @@ class Graph(Protocol):
 
     async def fold(self, gone: UUID, kept: UUID, name: tuple[str, str]) -> bool:
         """Put an entity into another, its name and key among the other's aliases; False when one is not there."""
-        ...
-
-
-class Answers(Protocol):
-    """Answers to requests with an idempotency key, within a transaction."""
-
-    async def answered(self, key_id: str, name: str) -> Answered | None:
-        """The answer of the request that took an idempotency key, or none."""
-        ...
-
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime, user_id: str | None = None) -> bool:
-        """Store what a request was and what it is answered; False when another request took the key.
-
-        Args:
-            key_id: whose request it was.
-            name: its idempotency key.
-            answered: what to keep.
-            now: when.
-            user_id: of whom the answer tells; '' for nobody, ``None`` where it may be of several.
-
-        Another transaction with the same key waits here until this one ends.
-        """
         ...
 
 
@@ -378,6 +356,10 @@ class UnitOfWork(Protocol):
 
     async def look(self, look: Look) -> Seen:
         """What stands around a new memory."""
+        ...
+
+    async def reach_every_user(self) -> None:
+        """Let the transaction touch rows of every user of the tenant from here on, whomever its caller is bound to."""
         ...
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:

@@ -107,11 +107,6 @@ class Principal:
         return Reach(self.tenant, self.users, self.namespace)
 
     @property
-    def whole_reach(self) -> Reach:
-        """The same over every user, for what follows a change into whatever user it was copied."""
-        return Reach(self.tenant, None, self.namespace)
-
-    @property
     def namespace(self) -> str:
         """Where its idempotency keys stand, at most 32 characters.
 

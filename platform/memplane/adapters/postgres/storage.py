@@ -334,7 +334,11 @@ async def _lock(session: Session, names: Sequence[str]) -> None:
     await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-WAYS = Ways(_candidates, _lock, freshen, _memories, send=send, alone=alone)
+async def _widen(session: Session) -> None:
+    await session.execute(sa.text("SELECT set_config('memplane.users', '', true)"))
+
+
+WAYS = Ways(_candidates, _lock, freshen, _memories, send=send, alone=alone, widen=_widen)
 
 
 def _pause(attempt: int) -> float:

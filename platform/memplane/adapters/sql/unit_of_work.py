@@ -29,6 +29,7 @@ from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import Alone, SqlVectors
+from memplane.application.answers import Answers
 from memplane.application.chain import Chain
 from memplane.application.co_recall_records import CoRecalls
 from memplane.application.erasures import Erasures
@@ -41,7 +42,6 @@ from memplane.application.records import Look, Seen
 from memplane.application.removals import Removals
 from memplane.application.session_records import Closings
 from memplane.application.transaction import (
-    Answers,
     CheckpointStore,
     Consents,
     Graph,
@@ -66,6 +66,7 @@ class Ways:
         row_locks: whether a row can be locked; else a transaction that writes is the only one.
         send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
         alone: waits until no other transaction writes vectors of the tenant, and lets none begin; where several can.
+        widen: lifts the database's own bounds between users of the tenant until the transaction ends, where it has any.
     """
 
     candidates: FindCandidates
@@ -75,6 +76,7 @@ class Ways:
     row_locks: bool = True
     send: Send | None = None
     alone: Alone | None = None
+    widen: Callable[[Session], Awaitable[None]] | None = None
 
 
 def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
@@ -129,6 +131,11 @@ class SqlUnitOfWork:
             return Seen(buried, there, past, (), None)
         near = await self.memories.nearest(look.scope, look.material, look.limit)
         return Seen(buried, None, None, tuple(near), None)
+
+    async def reach_every_user(self) -> None:
+        """Let the transaction touch rows of every user of the tenant from here on, whomever its caller is bound to."""
+        if self._ways.widen is not None:
+            await self._ways.widen(self._session)
 
     async def lock_users(self, user_ids: Iterable[str]) -> None:
         """Let no other transaction write these users' memories until this one ends; in the order of their names."""
