@@ -21,6 +21,8 @@ NEEDS_LOCOMO = test -f "$(LOCOMO)" || \
   { echo 'name a file of conversations in LoCoMo format: make $@ LOCOMO=path/to/locomo10.json' >&2; exit 2; }
 
 export PIP_ROOT_USER_ACTION := ignore
+# images of containers forbid it: each start of a server or command would then compile every module again
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

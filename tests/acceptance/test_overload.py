@@ -31,7 +31,7 @@ async def _at_once(server: RunningServer, caller: Caller) -> Counter[int]:
     told: Counter[int] = Counter()
 
     async def one(number: int) -> None:
-        async with Memplane(server.url, caller.credential or "", retries=0) as memory:
+        async with Memplane(server.url, caller.credential or "", retries=0, timeout=PATIENCE) as memory:
             for turn in range(ROUNDS):
                 try:
                     if number % 4:
@@ -48,7 +48,7 @@ async def _at_once(server: RunningServer, caller: Caller) -> Counter[int]:
 
 @pytest.mark.parametrize("share", [0, 2])
 def test_two_hundred_clients_share_four_connections(start_server: Start, share: int) -> None:
-    tenant = Tenant(start_server(pool_size=4, pool_wait=20.0, rate_per_second=0, tenant_share=share))
+    tenant = Tenant(start_server(pool_size=4, pool_wait=PATIENCE, rate_per_second=0, tenant_share=share))
     caller = tenant.caller()
     told = asyncio.run(_at_once(tenant.server, caller))
     assert told == {200: CLIENTS * ROUNDS}
@@ -108,7 +108,7 @@ class TestTenantsInTurn:
     """One tenant whose requests go on forever, and another."""
 
     def test_one_whose_writes_wait_leaves_connections_to_another(self, start_server: Start) -> None:
-        server = start_server(pool_size=4, pool_wait=20.0, tenant_share=2)
+        server = start_server(pool_size=4, pool_wait=PATIENCE, tenant_share=2)
         loud, quiet = Tenant(server), Tenant(server)
         sender, other = loud.caller(), quiet.caller()
         users = [f"user {number}" for number in range(20)]  # writers of one user wait for each other anyway

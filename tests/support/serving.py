@@ -3,9 +3,11 @@
 import asyncio
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import httpx2
@@ -14,8 +16,10 @@ import uvloop
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy_files import PolicyFiles
 from memplane.bootstrap import Application, policies_of
+from memplane.domain import pii
 from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
@@ -99,7 +103,7 @@ def running_application(database: Database | File, **chosen: Any) -> Iterator[Ru
     """An application on a database, opened, and closed at the end."""
     loop = LoopThread()
     try:
-        wired = Application(_settings(chosen), database.url)
+        wired = _wired(_settings(chosen), database)
         loop.run(wired.open())
         try:
             yield RunningApplication(wired, database, loop)
@@ -114,10 +118,36 @@ def running_server(database: Database | File, **chosen: Any) -> Iterator[Running
     """An HTTP server on a database, on a free port of the loopback interface."""
     settings = _settings(chosen)
     with _listening() as (loop, listening, url, client):
-        wired = Application(settings, database.url)
-        app = create_app(wired, max_body_bytes=settings.max_body_bytes)
-        with _served(app, listening, loop, lifespan="on"):
+        wired = _wired(settings, database)
+        with _app(wired, settings.max_body_bytes) as app, _served(app, listening, loop, lifespan="on"):
             yield RunningServer(RunningApplication(wired, database, loop), loop, url, client)
+
+
+@cache
+def _shipped() -> PolicyFiles:
+    """The shipped policy, read once."""
+    return policies_of(None)
+
+
+def _wired(settings: Settings, database: Database | File) -> Application:
+    usual = settings.policies is None and finder_of(settings) is pii.find
+    return Application(settings, database.url, _shipped() if usual else None)
+
+
+_APPS: defaultdict[int, list[FastAPI]] = defaultdict(list)
+"""HTTP faces that nobody uses, by their bound: to work out all routes takes longer than most tests."""
+
+
+@contextmanager
+def _app(wired: Application, max_body_bytes: int) -> Iterator[FastAPI]:
+    """An HTTP face of an application, which had others before."""
+    idle = _APPS[max_body_bytes]
+    app = idle.pop() if idle else create_app(wired, max_body_bytes=max_body_bytes)
+    app.state.memplane = wired
+    try:
+        yield app
+    finally:
+        idle.append(app)
 
 
 @contextmanager
@@ -143,7 +173,6 @@ class SharedServer:
         self._url = url
         self._client = client
         self._app: FastAPI | None = None
-        self._policies: PolicyFiles | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the application of this moment."""
@@ -154,16 +183,13 @@ class SharedServer:
     def serving(self, file: File) -> Iterator[RunningServer]:
         """Serve a file."""
         settings = _settings({})
-        self._policies = self._policies or policies_of(settings.policies)
-        wired = Application(settings, file.url, self._policies)
-        if self._app is None:
-            self._app = create_app(wired, max_body_bytes=settings.max_body_bytes)
-        self._app.state.memplane = wired
-        self._loop.run(wired.open())
-        try:
-            yield RunningServer(RunningApplication(wired, file, self._loop), self._loop, self._url, self._client)
-        finally:
-            self._loop.run(wired.close())
+        wired = _wired(settings, file)
+        with _app(wired, settings.max_body_bytes) as self._app:
+            self._loop.run(wired.open())
+            try:
+                yield RunningServer(RunningApplication(wired, file, self._loop), self._loop, self._url, self._client)
+            finally:
+                self._loop.run(wired.close())
 
 
 @contextmanager

@@ -35,22 +35,11 @@ from memplane.settings import Settings
 
 def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     """The HTTP face of a wired application, which it opens and closes."""
-
-    @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        await wired.open()
-        try:
-            wired.serve()
-            await wired.work_beside()
-            yield
-        finally:
-            await wired.close()
-
     app = FastAPI(
         title="Memplane",
         version=memplane.__version__,
         summary="The memory plane for teams of AI agents.",
-        lifespan=lifespan,
+        lifespan=_lifespan,
         redoc_url=None,
     )
     app.state.memplane = wired
@@ -73,6 +62,18 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(jobs.router)
     app.include_router(health.router)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    wired: Application = app.state.memplane
+    await wired.open()
+    try:
+        wired.serve()
+        await wired.work_beside()
+        yield
+    finally:
+        await wired.close()
 
 
 def from_environment() -> FastAPI:
