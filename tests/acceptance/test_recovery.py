@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
+import httpx2
 import pytest
 
 from memplane.application.keys import AGENT_SCOPES
@@ -71,6 +72,27 @@ class TestRestore:
         assert events(caller, memory) == ["RESTORE", "DELETE", "ADD"]
         delta = caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()
         assert "⟲restored: [Event] The user owns a piano." in delta["header"]
+
+    @pytest.mark.parametrize("by", ["id", "verb"])
+    def test_what_has_expired_need_not_wait_for_the_night(
+        self, tenant: Tenant, caller: Caller, admin: Caller, by: str
+    ) -> None:
+        over, lasts = (write(caller, text, expires_at="2100-01-01T00:00:00Z")["id"] for text in (PIANO, BOAT))
+        expire(tenant, over)
+        assert texts(caller) == {BOAT}
+
+        def ask(memory: str) -> httpx2.Response:
+            if by == "id":
+                return admin.post("/v1/admin/restore", {"memory_id": memory})
+            return caller.post(f"/v1/memories/{memory}/restore", {})
+
+        assert ask(lasts).status_code == 409  # the control: what is there cannot come back
+        assert ask(over).status_code == 200
+        assert texts(caller) == {PIANO, BOAT}
+        assert caller.get(f"/v1/memories/{over}").json()["expires_at"] is None
+        assert events(caller, over) == ["RESTORE", "TTL", "ADD"]
+        assert Night(tenant).counts("expiry") == {"deleted": 0}
+        assert texts(caller) == {PIANO, BOAT}
 
     @pytest.mark.parametrize("by", ["id", "verb"])
     def test_what_has_expired_comes_back_without_its_end(

@@ -249,9 +249,15 @@ async def retire(write: Write, over: Memory) -> None:
     if over.expires_at is None or over.expires_at > write.now:
         await supersede(write, over, None, {"verdict": "ended"})
         return
+    await expire(write, over)
+
+
+async def expire(write: Write, over: Memory) -> Memory:
+    """Delete a memory that expired, as the night would."""
     gone = deleted(write, over)
     await write.uow.memories.replace(gone, None)
     write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, over)
+    return gone
 
 
 def deleted(write: Write, memory: Memory) -> Memory:

@@ -11,7 +11,7 @@ from memplane.application.once import Once
 from memplane.application.placing import Outcome
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.restoring import RESTORABLE, bring_back
-from memplane.application.targets import MISSING, require_full
+from memplane.application.targets import MISSING, has_expired, require_full
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError, NotFound
 from memplane.domain.memory import Memory, State, TrustState
@@ -191,7 +191,8 @@ async def _restored(
     now = await write.uow.memories.lock(scope, memory.id)
     if now is None:
         raise NotFound(MISSING)
-    if now.state not in RESTORABLE or now.text != memory.text:
+    lost = now.state in RESTORABLE or has_expired(now, write.now)
+    if not lost or now.text != memory.text:
         raise Conflict(f"the memory is {now.state}, or is being changed at this moment", state=now.state.value)
     return await bring_back(write, scope, now, material, several)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from memplane.application.beside import RESTORED, Placed, is_rejected, neighbours, overrule
+from memplane.application.beside import RESTORED, Placed, expire, is_rejected, neighbours, overrule
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
 from memplane.application.proposing import grave, held_back, seen_in
 from memplane.application.records import Burial
-from memplane.application.targets import require_weight
+from memplane.application.targets import has_expired, require_weight
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
@@ -47,6 +47,8 @@ async def bring_back(
         TrustTooLow: a more trusted writer stands behind it, or behind what took its place.
     """
     require_weight(write.principal, memory)
+    if has_expired(memory, write.now) and several is None:
+        memory = await expire(write, memory)
     check_transition(memory.state, State.ACTIVE)
     expired = memory.expires_at is not None and memory.expires_at <= write.now
     if expired and several is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
 from memplane.application.gateway import Write
@@ -38,7 +39,7 @@ async def found(
     """
     scope = writable_scope(write, agent, expired=State.SOFT_DELETED in states)
     memory = await write.uow.memories.find(scope, memory_id)
-    return _checked(memory, version, states)
+    return _checked(memory, version, states, write.now)
 
 
 async def locked(
@@ -52,17 +53,22 @@ async def locked(
     memory = await found(write, agent, memory_id, version, states)
     await write.uow.lock_users([memory.user_id])
     scope = writable_scope(write, agent, expired=State.SOFT_DELETED in states)
-    return _checked(await write.uow.memories.lock(scope, memory_id), version, states)
+    return _checked(await write.uow.memories.lock(scope, memory_id), version, states, write.now)
 
 
-def _checked(memory: Memory | None, version: int | None, states: Collection[State]) -> Memory:
+def has_expired(memory: Memory, now: datetime) -> bool:
+    """Whether a memory is read no longer, though the night has not deleted it yet."""
+    return memory.state is State.ACTIVE and memory.expires_at is not None and memory.expires_at <= now
+
+
+def _checked(memory: Memory | None, version: int | None, states: Collection[State], now: datetime) -> Memory:
     if memory is None or (memory.state is State.SOFT_DELETED and State.SOFT_DELETED not in states):
         raise NotFound(MISSING)
     if version is not None and memory.version != version:
         raise VersionConflict(
             f"the memory is at version {memory.version}, not {version}: read it again", version=memory.version
         )
-    if memory.state not in states:
+    if (State.SOFT_DELETED if has_expired(memory, now) else memory.state) not in states:
         accepted = " or ".join(state.value for state in states)
         raise Conflict(f"the memory is {memory.state}; this needs one that is {accepted}", state=memory.state.value)
     return memory
