@@ -1,5 +1,8 @@
 """What waits on a turn lapses with it; what a person decided stays; what turns corroborated needs as many still."""
 
+import json
+from uuid import UUID
+
 import pytest
 
 from support.callers import USER, Caller, Json, Tenant
@@ -27,6 +30,13 @@ def gone(caller: Caller, turn: str) -> None:
 
 def proposals(tenant: Tenant) -> list[Json]:
     return [dict(each) for each in tenant.rows("SELECT * FROM consent_proposals WHERE tenant_id = %(tenant)s")]
+
+
+def lapsed(tenant: Tenant, turn: str) -> object:
+    """The fields that the history says went with a turn."""
+    (entry,) = tenant.rows("SELECT meta FROM history WHERE memory_id = %(id)s", id=UUID(turn))
+    meta: Json = json.loads(entry["meta"]) if isinstance(entry["meta"], str) else entry["meta"]
+    return meta.get("fields")
 
 
 def test_a_proposal_lapses_and_a_decision_stays(tenant: Tenant, caller: Caller) -> None:
@@ -67,6 +77,7 @@ def test_a_field_needs_its_turns(tenant: Tenant, caller: Caller) -> None:
     gone(caller, turns[1])
     assert (context(caller), context(caller, OTHER)) == ({}, {"tone": "concise"})
     assert len(tenant.rows("SELECT * FROM context_signals WHERE tenant_id = %(tenant)s")) == 3
+    assert [lapsed(tenant, each) for each in turns[:2]] == [None, ["tone"]]  # the history tells with which it went
     said(caller, "I prefer concise answers.")
     assert context(caller) == {"tone": "concise"}
     assert "The user prefers concise answers." in texts(caller)

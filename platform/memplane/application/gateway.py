@@ -143,9 +143,16 @@ class Write:
         self._history.append(entry)
         self._events.append(self.event("purge", memory))
 
-    def removed_turn(self, turn: Turn) -> None:
-        """Note that a turn was removed for good: its history is this entry, under its id and without its words."""
+    def removed_turn(self, turn: Turn, lapsed: Sequence[str] = ()) -> None:
+        """Note that a turn was removed for good: its history is this entry, under its id and without its words.
+
+        Args:
+            turn: the turn.
+            lapsed: fields of its user that have no value any more, since it spoke for it.
+        """
         meta: dict[str, object] = {"categories": [self.policy.turns_category], "turn": turn.seq}
+        if lapsed:
+            meta["fields"] = list(lapsed)
         self._history.append(self._entry(HistoryEvent.PURGE, turn.id, turn.user_id, meta))
         told = OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(told, category=self.policy.turns_category))

@@ -33,8 +33,8 @@ class Removals(Protocol):
         """Remove a locked turn with what it corroborated; the fields and keys of the values that it spoke for."""
         ...
 
-    async def lapse(self, user_id: str, field: str, value_hash: str) -> None:
-        """Let a field's value apply no longer, if no person has decided on it."""
+    async def lapse(self, user_id: str, field: str, value_hash: str) -> bool:
+        """Let a field's value apply no longer, if no person has decided on it; whether it did."""
         ...
 
     async def proposals(self, user_ids: Collection[str]) -> list[Proposal]:

@@ -119,7 +119,6 @@ async def removed(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> TurnDe
         turn.user_id, turn.thread_id, last.rev, turn.id, ChangeEvent.DELETED, category, write.now
     )  # fmt: skip
     await uow.threads.log([change])
-    write.removed_turn(turn)
     gone = [*reworded, *await follow(write, [turn.id, *(each.id for each in reworded)], [turn.id])]
     await _withdrawn(write, turn, gone)
     await _summed_up_anew(write, turn, {each.id for each in gone})
@@ -127,9 +126,7 @@ async def removed(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> TurnDe
     for memory in (each for each in reworded if each.state is State.ACTIVE):  # what is past stays so
         for other, statement, material in said[memory.id].again:
             await draw(write, other, [(statement, material)], said[memory.id].agent, placed)
-    for field, key in values:
-        if not write.policy.consent.corroborated(await uow.consents.signals(turn.user_id, field, key, None)):
-            await uow.removals.lapse(turn.user_id, field, key)
+    write.removed_turn(turn, await _lapsed(write, turn, values))
     answers = [(kept, untold(kept.answer, str(turn.id))) for kept in await uow.removals.answers(turn)]
     await uow.removals.tell_less([(kept, less) for kept, less in answers if less != kept.answer])
     return TurnDeleted(turn.id, await write.settle(turn.user_id, turn.thread_id) or last.rev)
@@ -148,6 +145,17 @@ async def _reworded(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> list
     for each in gone:
         await gone_along(write, without(each, [turn.id]), each, [turn.id])
     return gone
+
+
+async def _lapsed(write: Write, turn: Turn, values: Sequence[tuple[str, str]]) -> list[str]:
+    """Let go of the values that too few turns speak for now; their fields."""
+    uow = write.uow
+    return [
+        field
+        for field, key in values
+        if not write.policy.consent.corroborated(await uow.consents.signals(turn.user_id, field, key, None))
+        and await uow.removals.lapse(turn.user_id, field, key)
+    ]
 
 
 async def _buried(write: Write, turn: Turn) -> None:

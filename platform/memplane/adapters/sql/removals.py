@@ -57,14 +57,14 @@ class SqlRemovals:
         await self._session.execute(gone)
         return values
 
-    async def lapse(self, user_id: str, field: str, value_hash: str) -> None:
-        """Let a field's value apply no longer, if no person has decided on it."""
+    async def lapse(self, user_id: str, field: str, value_hash: str) -> bool:
+        """Let a field's value apply no longer, if no person has decided on it; whether it did."""
         c = tables.user_context.c
         gone = sa.delete(tables.user_context).where(
             c.tenant_id == self._tenant, c.user_id == user_id, c.field == field, c.value_hash == value_hash,
             c.proposal_id.is_(None),
         )  # fmt: skip
-        await self._session.execute(gone)
+        return (await self._session.execute(gone.returning(c.field))).first() is not None
 
     async def proposals(self, user_ids: Collection[str]) -> list[Proposal]:
         """Proposals of some users, in whatever state."""
