@@ -193,17 +193,16 @@ class TestFound:
     def test_two_conversations_are_none_and_nothing_new_is_looked_at_once(
         self, tenant: Tenant, executor: Caller
     ) -> None:
-        repeated(executor, threads=2)
+        for user in (USER, "bo"):
+            repeated(executor, threads=2, user=user)
         night = Night(tenant)
-        assert night.counts("procedures") == {"users": 1, "procedures": 0, "merged": 0, "dropped": 0}
-        night.now += timedelta(days=1)
-        assert night.counts("procedures")["users"] == 0
+        assert night.counts("procedures") == {"users": 2, "procedures": 0, "merged": 0, "dropped": 0}
         observed(executor, "thread-9", *TOOLS)
         tenant.rows(
             "UPDATE memories SET recorded_at = %(at)s WHERE tenant_id = %(tenant)s AND thread_id = 'thread-9'",
             at=(night.now + timedelta(hours=1)).isoformat(timespec="microseconds"),
         )
-        night.now += timedelta(days=1)
+        night.now += timedelta(days=1)  # there is nothing new of the other user
         assert night.counts("procedures") == {"users": 1, "procedures": 1, "merged": 0, "dropped": 0}
 
     def test_it_goes_with_a_run_that_is_deleted(self, tenant: Tenant, executor: Caller) -> None:

@@ -7,7 +7,7 @@ import pytest
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.killing import killed_after
 from support.model_server import ModelServer, Reply, called, refused, spoken
-from support.nights import Night, Stopped, age, state
+from support.nights import Night, Stopped, age, looked, state
 from support.telling import say, write
 
 FACTS = ("The user owns a piano.", "The user plans a concert in Lisbon.", "The user sold the canoe.")
@@ -83,11 +83,13 @@ def test_six_days_apart_and_of_three_facts(tenant: Tenant, caller: Caller, night
     assert kept(Night(tenant).counts("reflections")) == (1, 0)
     for nth in range(3):
         new = str(write(caller, f"The user bought drum number {nth}.", "event")["id"])
-        age(tenant, new, -5.5)
-    later = Night(tenant, night.now + timedelta(days=5, hours=23))
+        age(tenant, new, -0.5)
+    later = Night(tenant, night.now + timedelta(days=1))
+    looked(tenant, "reflections", 5.95, later.now)
     assert kept(later.counts("reflections")) == (0, 0)
     assert len(model.asked) == 1
-    later = Night(tenant, night.now + timedelta(days=6))
+    later = Night(tenant, night.now + timedelta(days=2))
+    looked(tenant, "reflections", 6, later.now)
     model.script = [called({"text": "The user collects drums.", "sources": [1, 2, 3, 4, 5, 6]})]
     assert kept(later.counts("reflections")) == (1, 0)
     assert len(reflections(caller)) == 2
@@ -140,9 +142,10 @@ def test_it_goes_with_any_fact_and_stays_gone_when_rejected(
     (other,) = reflections(caller, "bo")
     say(caller, other["id"], "reject")
     again = str(write(caller, "The user tunes the piano.", "event", user_id="bo")["id"])
-    age(tenant, again, -6)
+    age(tenant, again, -0.5)
     model.script = [reflected()]
-    later = Night(tenant, night.now + timedelta(days=6, hours=1))
+    later = Night(tenant, night.now + timedelta(days=1))
+    looked(tenant, "reflections", 6.1, later.now)
     assert kept(later.counts("reflections")) == (0, 1)
     assert reflections(caller, "bo") == []
 

@@ -69,6 +69,12 @@ def age(tenant: Tenant, memory: str, days: float, **columns: object) -> None:
     tenant.rows(f"UPDATE memories SET {assigned} WHERE id = %(id)s", id=UUID(memory), **values)
 
 
+def looked(tenant: Tenant, job: str, days: float, now: datetime) -> None:
+    """Let a job have looked at its users last so many days before a moment."""
+    statement = "UPDATE job_users SET done_at = %(then)s WHERE tenant_id = %(tenant)s AND name = %(name)s"
+    tenant.rows(statement, name=job, then=ago(days, now))
+
+
 def state(tenant: Tenant, memory: str, column: str = "state") -> Any:  # noqa: ANN401 - of the column
     """A column of a memory's row; ``None`` when there is none."""
     found = tenant.rows(f"SELECT {column} FROM memories WHERE id = %(id)s", id=UUID(memory))
