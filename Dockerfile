@@ -10,7 +10,8 @@ RUN python -m venv /opt/memplane \
 
 FROM python:3.13-slim
 COPY --from=build /opt/memplane /opt/memplane
-RUN useradd --system --uid 10001 --create-home memplane
+RUN useradd --system --uid 10001 --create-home memplane \
+ && install --directory --owner=memplane --mode=0700 /home/memplane/ledger
 USER memplane
 WORKDIR /home/memplane
 ENV PATH=/opt/memplane/bin:$PATH PYTHONUNBUFFERED=1

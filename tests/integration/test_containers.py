@@ -90,6 +90,14 @@ def test_every_setting_of_the_containers_is_one_that_there_is(services: dict[str
         assert given <= known
 
 
+def test_whoever_erases_notes_it_outside_of_the_database(services: dict[str, Any]) -> None:
+    for name in ("server", "worker"):
+        folder = Path(services[name]["environment"]["MEMPLANE_ERASURE_LEDGER"]).parent
+        assert f"ledger:{folder}" in services[name]["volumes"]
+        assert f"--owner=memplane --mode=0700 {folder}\n" in (ROOT / "Dockerfile").read_text()
+    assert not any("ledger" in volume for volume in services["database"]["volumes"])
+
+
 def test_the_server_is_not_given_what_the_owner_has(services: dict[str, Any]) -> None:
     assert "OWNER" not in str(services["server"]) + str(services["worker"])
     assert "WORKER" not in str(services["server"])
