@@ -108,7 +108,7 @@ class TestTenantsInTurn:
     """One tenant whose requests go on forever, and another."""
 
     def test_one_whose_writes_wait_leaves_connections_to_another(self, start_server: Start) -> None:
-        server = start_server(pool_size=4, pool_wait=PATIENCE, tenant_share=2)
+        server = start_server(pool_size=4, pool_wait=20.0, tenant_share=2)
         loud, quiet = Tenant(server), Tenant(server)
         sender, other = loud.caller(), quiet.caller()
         users = [f"user {number}" for number in range(20)]  # writers of one user wait for each other anyway

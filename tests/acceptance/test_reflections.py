@@ -85,7 +85,7 @@ def test_six_days_apart_and_of_three_facts(tenant: Tenant, caller: Caller, night
         new = str(write(caller, f"The user bought drum number {nth}.", "event")["id"])
         age(tenant, new, -0.5)
     later = Night(tenant, night.now + timedelta(days=1))
-    looked(tenant, "reflections", 5.95, later.now)
+    looked(tenant, "reflections", 5 + 23 / 24, later.now)
     assert kept(later.counts("reflections")) == (0, 0)
     assert len(model.asked) == 1
     later = Night(tenant, night.now + timedelta(days=2))
@@ -145,7 +145,7 @@ def test_it_goes_with_any_fact_and_stays_gone_when_rejected(
     age(tenant, again, -0.5)
     model.script = [reflected()]
     later = Night(tenant, night.now + timedelta(days=1))
-    looked(tenant, "reflections", 6.1, later.now)
+    looked(tenant, "reflections", 6 + 1 / 24, later.now)
     assert kept(later.counts("reflections")) == (0, 1)
     assert reflections(caller, "bo") == []
 

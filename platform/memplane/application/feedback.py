@@ -190,7 +190,7 @@ class Feedback:
         return await self._run_with_material(principal, verb, change, LASTING)
 
     async def restore(self, principal: Principal, verb: Verb) -> Outcome:
-        """Bring a superseded, archived or deleted memory back, in the place of what contradicts it by now.
+        """Bring a superseded, archived, expired or deleted memory back, in the place of what contradicts it by now.
 
         Not one that a person rejected.
 

@@ -46,7 +46,7 @@ def restore(  # noqa: PLR0913 - one argument for each option
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Bring a superseded, archived or deleted memory back, in the place of what took its place.
+    """Bring a superseded, archived, expired or deleted memory back, in the place of what took its place.
 
     With --user and --since: all that was deleted or archived of a user since then, in nobody's place. Not what was
     rejected.

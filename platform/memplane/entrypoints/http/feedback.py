@@ -101,7 +101,7 @@ PLAIN = (
         "restore",
         lambda feedback: feedback.restore,
         "Bring it back",
-        "Bring a superseded, archived or deleted memory back; not one that a person rejected.",
+        "Bring a superseded, archived, expired or deleted memory back; not one that a person rejected.",
     ),
 )
 
