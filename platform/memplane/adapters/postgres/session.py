@@ -29,13 +29,17 @@ from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
+from memplane.domain.co_recall import APART, CO_RECALLED
 from memplane.domain.embeddings import Column, InForce
 from memplane.domain.errors import StorageError
 from memplane.domain.memory import new_id
 
 NEW_RELATIONS = "new_relations"
 """Relations of a memory that is added in the same statement, where nothing can be in their place."""
-_ORDER = (ENTITIES, MEMORIES, MENTIONS, NEW_RELATIONS, RELATIONS, "turns", "history", "events", "change_log")
+_ORDER = (
+    ENTITIES, MEMORIES, MENTIONS, NEW_RELATIONS, RELATIONS, CO_RECALLED, "turns", "history", "events", "change_log",
+)  # fmt: skip
+_TABLE = {NEW_RELATIONS: RELATIONS, CO_RECALLED: RELATIONS}
 _MUST = frozenset({MEMORIES, ENTITIES})
 """Rows of which another transaction may have come first."""
 _VECTORS = frozenset({MEMORIES, "turns"})
@@ -49,6 +53,9 @@ _CONFLICT = {
     NEW_RELATIONS: "ON CONFLICT DO NOTHING",
     RELATIONS: "ON CONFLICT (tenant_id, from_id, to_id, relation_type) DO UPDATE SET"
     " strength = greatest(relations.strength, excluded.strength), updated_at = excluded.updated_at",
+    CO_RECALLED: "ON CONFLICT (tenant_id, from_id, to_id, relation_type) DO UPDATE SET"
+    " co_recalls = relations.co_recalls + 1, updated_at = excluded.updated_at"
+    f" WHERE relations.updated_at <= excluded.updated_at - interval '{APART.total_seconds():.0f} seconds'",
 }
 _TELL = """told AS (
 INSERT INTO thread_revision AS t (tenant_id, user_id, thread_id, rev, turns, updated_at)
@@ -297,7 +304,7 @@ def _flushing(shape: tuple[tuple[str, tuple[str, ...]], ...], *, telling: bool) 
 
 
 def _adding(name: str, columns: tuple[str, ...], conflict: str | None = None, returning: str = "1") -> str:
-    table = table_of(RELATIONS if name == NEW_RELATIONS else name)
+    table = table_of(_TABLE.get(name, name))
     rows = f"jsonb_populate_recordset(NULL::{table.name}, %({name})s::jsonb) AS r"
     vectors = [column for column in Column if name in _VECTORS and column in columns]
     wanted = ", ".join(f"v_{column}.{column}" if column in vectors else f"r.{column}" for column in columns)

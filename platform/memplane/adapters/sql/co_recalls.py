@@ -1,6 +1,6 @@
 """Memories that were recalled together, within a transaction: relations of a kind of their own."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -9,8 +9,12 @@ import sqlalchemy as sa
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.repairs import parts
 from memplane.adapters.sql.session import Session
-from memplane.domain.co_recall import APART, CO_RECALLED, Counted
+from memplane.adapters.sql.statements import Statement
+from memplane.domain.co_recall import CO_RECALLED, Counted
 from memplane.domain.memory import new_id
+
+# Served by pk_memories.
+_USERS = "SELECT m.id, m.user_id FROM memories m WHERE m.tenant_id = {tenant} AND {listed}"
 
 
 class SqlCoRecalls:
@@ -22,11 +26,9 @@ class SqlCoRecalls:
 
     async def note(self, pairs: Mapping[tuple[UUID, UUID], str], now: datetime) -> None:
         """Count pairs of memories, each of a user, as recalled together; those that are not the user's are left."""
-        m, r = tables.memories.c, tables.relations.c
         for some in parts(sorted(pairs)):
             ids = sorted({end for pair in some for end in pair})
-            asked = sa.select(m.id, m.user_id).where(m.tenant_id == self._tenant, m.id.in_(ids))
-            users = {row.id: row.user_id for row in await self._session.execute(asked)}
+            users = await self._users(ids)
             rows = [
                 {
                     "tenant_id": self._tenant, "id": new_id(), "from_id": one, "to_id": other,
@@ -37,13 +39,15 @@ class SqlCoRecalls:
                 if users.get(one) == users.get(other) == pairs[one, other]
             ]  # fmt: skip
             if rows:
-                insert = self._session.insert(tables.relations).values(rows)
-                counted = insert.on_conflict_do_update(
-                    index_elements=[r.tenant_id, r.from_id, r.to_id, r.relation_type],
-                    set_={"co_recalls": r.co_recalls + 1, "updated_at": now},
-                    where=r.updated_at <= now - APART,
-                )
-                await self._session.execute(counted)
+                await self._session.add(CO_RECALLED, rows)
+
+    async def _users(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """Whose memories these are."""
+        syntax = self._session.syntax
+        values: dict[str, object] = {"tenant": self._tenant, "ids": ids}
+        sql = _USERS.format(tenant=syntax.value("tenant"), listed=syntax.any_of("m.id", "ids"))
+        (rows,) = await self._session.rows_of_all([Statement(sql, values)])
+        return {row["id"]: row["user_id"] for row in rows}
 
     async def users(self, after: str | None, limit: int) -> list[str]:
         """Users who have memories, in the order of their names, after one."""

@@ -145,12 +145,13 @@ def one_or_many(rows: list[dict[str, Any]]) -> dict[str, Any] | list[dict[str, A
 class Upserts:
     """What a database inserts, and what it does about rows that are there.
 
-    Each returns something: only then do many rows travel as one statement.
+    Each returns something: only then do many rows travel as one statement, on PostgreSQL.
     """
 
     memory: Any
     thread: Any
     relations: Any
+    co_recalled: Any
     entities: Any
     mentions: Any
     answer: Any
@@ -178,6 +179,12 @@ def upserts(insert: Insert) -> Upserts:
             index_elements=[_R.tenant_id, _R.from_id, _R.to_id, _R.relation_type],
             set_={"strength": stronger, "updated_at": relations.excluded.updated_at},
         ).returning(_R.id),
+        # with `before`, for each row: what was counted later is not counted again
+        co_recalled=relations.on_conflict_do_update(
+            index_elements=[_R.tenant_id, _R.from_id, _R.to_id, _R.relation_type],
+            set_={"co_recalls": _R.co_recalls + 1, "updated_at": relations.excluded.updated_at},
+            where=_R.updated_at <= sa.bindparam("before", type_=_R.updated_at.type),
+        ),
         entities=entities.on_conflict_do_update(
             index_elements=[_E.tenant_id, _E.user_id, _E.kind, _E.name_key],
             set_={"name_key": entities.excluded.name_key},

@@ -14,6 +14,7 @@ from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
+from memplane.domain.co_recall import APART, CO_RECALLED
 from memplane.domain.embeddings import InForce
 from memplane.domain.memory import new_id
 
@@ -131,6 +132,8 @@ def adding(table: str, rows: list[Row], insert: Insert) -> tuple[sa.Executable, 
         # a driver reads a statement anew each time when it has more than fifty values
         rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
     statements = upserts(insert)
+    if table == CO_RECALLED:
+        return statements.co_recalled, [row | {"before": row["updated_at"] - APART} for row in rows]
     upsert = {
         MEMORIES: statements.memory,
         RELATIONS: statements.relations,

@@ -24,6 +24,7 @@ from memplane.adapters.sql.rows import (
 )
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import MEMORIES, Session
+from memplane.adapters.sql.statements import Statement
 from memplane.application.key_history import KeyEntry
 from memplane.application.offload import offload
 from memplane.application.records import ChangeEntry, OperationalEvent, StoredKey, Told, TurnPlace
@@ -40,7 +41,11 @@ ReadMemories = Callable[[Session, Scope, Sequence[UUID]], Awaitable[list[Memory]
 """The database's own fast way to memories in scope by their ids."""
 
 
-_COUNTED = 500
+# Served by pk_memories. Each list is one value: written out, its statement would be a new one for each length.
+_LOCK = "SELECT m.id FROM memories m WHERE m.tenant_id = {tenant} AND {listed} ORDER BY m.id {for_update}"
+_COUNT = """
+UPDATE memories AS m SET access_count = access_count + {count}, last_accessed = {now}
+ WHERE m.tenant_id = {tenant} AND {listed} RETURNING 1 AS counted"""
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
 _PLACE = ("user_id", "category", "type", "visibility", "min_trust", "value_hash", "external_id")
 
@@ -260,20 +265,17 @@ class SqlJournal:
         """Add to the access counts of memories, in the order of their ids so that two batches cannot deadlock."""
         if not counts:
             return
-        ordered = sorted(counts)
-        for start in range(0, len(ordered), _COUNTED):
-            await self._count(counts, ordered[start : start + _COUNTED], now)
-
-    async def _count(self, counts: Mapping[UUID, int], ordered: Sequence[UUID], now: datetime) -> None:
-        m = tables.memories.c
-        locked = sa.select(m.id).where(m.tenant_id == self._tenant, m.id.in_(ordered)).order_by(m.id).with_for_update()
-        await self._session.execute(locked)
-        by_id = sa.case(*[(m.id == memory_id, counts[memory_id]) for memory_id in ordered], else_=0)
-        await self._session.execute(
-            sa.update(tables.memories)
-            .where(m.tenant_id == self._tenant, m.id.in_(ordered))
-            .values(access_count=m.access_count + by_id, last_accessed=now)
-        )
+        by_count: dict[int, list[UUID]] = {}
+        for memory_id, count in counts.items():
+            by_count.setdefault(count, []).append(memory_id)
+        syntax, values = self._session.syntax, {"tenant": self._tenant}
+        marks = {name: syntax.value(name) for name in ("tenant", "count", "now")}
+        marks |= {"listed": syntax.any_of("m.id", "ids"), "for_update": syntax.for_update}
+        added = [
+            Statement(_COUNT.format(**marks), values | {"ids": ids, "count": count, "now": now})
+            for count, ids in sorted(by_count.items())
+        ]
+        await self._session.send([Statement(_LOCK.format(**marks), values | {"ids": list(counts)}), *added])
 
 
 class SqlKeys:
