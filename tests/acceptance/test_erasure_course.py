@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from memplane.application import erasing
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.cluster import Database, Databases
+from support.damaging import past_the_rules
 from support.files import File
 from support.nights import Night
 from support.serving import RunningServer, running_server
@@ -51,6 +53,11 @@ def left(tenant: Tenant, until: str) -> int:
         for table, column in (("memories", "recorded_at"), ("turns", "recorded_at"), ("events", "ts"),
                               ("change_log", "ts"), ("supervisor_checkpoints", "updated_at"))
     )  # fmt: skip
+
+
+def unfinished(tenant: Tenant) -> list[str]:
+    rows = tenant.rows("SELECT id FROM erasures WHERE tenant_id = %(tenant)s AND finished_at IS NULL")
+    return [str(row["id"]) for row in rows]
 
 
 @pytest.mark.usefixtures("small")
@@ -164,6 +171,30 @@ class TestBatches:
         assert (str(stored["id"]), stored["of_user"]) == (begun["receipt"], None)
         assert stored["counts"]["memories"] == len(WORDS)
         assert night.run("erasures").counts == done  # of the day: nothing more was left
+
+    def test_one_that_fails_night_after_night_holds_up_no_other(
+        self, tenant: Tenant, supervisor: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for user in (USER, OTHER, "third"):
+            for word in WORDS:
+                write(supervisor, f"The user owns a {word}.", user_id=user)
+        monkeypatch.setattr(erasing, "MOST_BATCHES", 1)
+        stuck = erase(admin)["receipt"]
+        assert admin.post(f"/v1/users/{OTHER}/erase", {"confirm": OTHER}).json()["finished"] is False
+        subject = "UPDATE erasures SET subject = %(subject)s WHERE tenant_id = %(tenant)s AND id = %(id)s"
+        (before,) = tenant.rows("SELECT * FROM erasures WHERE tenant_id = %(tenant)s AND id = %(id)s", id=UUID(stuck))
+        past_the_rules(tenant, subject, id=UUID(stuck), subject="of no key")
+        night = Night(tenant)
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                night.run("erasures")  # the operator hears of it
+            assert {each["user_id"] for each in tenant.rows(OF_TENANT)} == {USER, "third"}
+            assert unfinished(tenant) == [stuck]
+            night.now += timedelta(days=1)
+        past_the_rules(tenant, subject, id=UUID(stuck), subject=before["subject"])
+        assert night.run("erasures").counts["finished"] == 1
+        assert {each["user_id"] for each in tenant.rows(OF_TENANT)} == {"third"}
+        assert unfinished(tenant) == []
 
 
 class TestDerived:

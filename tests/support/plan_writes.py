@@ -144,6 +144,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
     "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
     "any unfinished erasure": lambda uow: uow.erasures.unfinished(),
+    "any unfinished erasure, later": lambda uow: uow.erasures.unfinished(nth(3)),
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),

@@ -44,8 +44,8 @@ class Erasures(Protocol):
         """Every erasure of the tenant, the oldest first."""
         ...
 
-    async def unfinished(self) -> Erasure | None:
-        """The oldest erasure that was begun and is not finished."""
+    async def unfinished(self, after: UUID | None = None) -> Erasure | None:
+        """The oldest erasure that was begun and is not finished; of those that came after one."""
         ...
 
     async def keep(self, erasure: Erasure) -> None:

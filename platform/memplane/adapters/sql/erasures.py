@@ -80,10 +80,12 @@ class SqlErasures:
         statement = sa.select(tables.erasures).where(e.tenant_id == self._tenant).order_by(e.id)
         return [_erasure_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
-    async def unfinished(self) -> Erasure | None:
-        """The oldest erasure that was begun and is not finished."""
+    async def unfinished(self, after: UUID | None = None) -> Erasure | None:
+        """The oldest erasure that was begun and is not finished; of those that came after one."""
         e = tables.erasures.c
         left = sa.select(tables.erasures).where(e.tenant_id == self._tenant, e.finished_at.is_(None))
+        if after is not None:
+            left = left.where(e.id > after)
         row = (await self._session.execute(left.order_by(e.id).limit(1))).mappings().first()
         return None if row is None else _erasure_of(dict(row))
 

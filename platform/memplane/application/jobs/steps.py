@@ -1,5 +1,6 @@
 """What each job does in one batch: it looks, locks users, looks again at what is locked, and changes all at once."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,15 +11,19 @@ from memplane.application.erasing import further, locks
 from memplane.application.gateway import Write
 from memplane.application.jobs.records import Due, Spent, Wanted
 from memplane.domain.delta import ChangeEvent
+from memplane.domain.erasure import Erasure
+from memplane.domain.errors import StorageUnavailable
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
 from memplane.domain.memory import Layer, Memory
 from memplane.domain.principal import Principal
 
+logger = logging.getLogger("memplane.jobs")
 BATCH = 500
 _CHAIN = "\x01chain"
 _SETTLED = "settled"
 """What the place of the second half of `layers` begins with; users have no control characters in their names."""
+_AGAIN = "again"
 _ANSWERS = "answers"
 """What the place of the second half of `purge` begins with."""
 
@@ -119,7 +124,7 @@ async def size(write: Write, as_of: datetime, place: str | None) -> Batch:
 async def proposals(write: Write, as_of: datetime, _place: str | None) -> Batch:
     """Proposals that lapsed long ago are removed; what waits and what was decided on stays."""
     count = await write.uow.upkeep.sweep_proposals(as_of - write.policy.lifecycle.purge_after, BATCH)
-    return Batch({"removed": count}, "again" if count == BATCH else None)
+    return Batch({"removed": count}, _AGAIN if count == BATCH else None)
 
 
 async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
@@ -129,18 +134,38 @@ async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
     if not entries:
         return Batch({"sealed": 0})
     count = await write.uow.chain.seal(await write.uow.chain.head(), entries, write.now)
-    return Batch({"sealed": count}, "again" if count == BATCH else None)
+    return Batch({"sealed": count}, _AGAIN if count == BATCH else None)
 
 
-async def erasures(write: Write, _as_of: datetime, _place: str | None) -> Batch:
-    """Erasures that were begun, and that nobody asked to go on with, are gone on with until they are finished."""
-    begun = await write.uow.erasures.unfinished()
+async def erasures(write: Write, _as_of: datetime, place: str | None) -> Batch:
+    """Erasures that were begun, and that nobody asked to go on with, are gone on with until they are finished.
+
+    One that fails holds up no other: it is put aside, by its place, until the others are finished. Then it is tried
+    once more, and what is wrong with it is what is wrong with the job.
+    """
+    aside = None if place in (None, _AGAIN) else UUID(place)
+    begun = await write.uow.erasures.unfinished(aside)
+    if begun is None and aside is not None:
+        begun = await write.uow.erasures.unfinished()
+        return Batch() if begun is None else await _further(write, begun, _AGAIN)
     if begun is None:
         return Batch({"batches": 0, "finished": 0})
+    try:
+        async with write.attempt():
+            return await _further(write, begun, place or _AGAIN)
+    except StorageUnavailable:
+        raise  # then all of them wait
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with this one is not wrong with the next
+        logger.warning("the erasure %s is put aside, until the others are finished: %s", begun.id, type(error).__name__)
+        return Batch({"put_aside": 1}, str(begun.id))
+
+
+async def _further(write: Write, begun: Erasure, place: str) -> Batch:
+    """The next batch of an erasure."""
     await write.uow.lock_users(locks(begun.user_id or ""))
     done = await further(write.uow, write.ledger, write.principal.tenant, begun, write.now)
     finished = done.finished_at is not None
-    return Batch({"batches": 1, "finished": int(finished)}, "again", scrub=finished)
+    return Batch({"batches": 1, "finished": int(finished)}, place, scrub=finished)
 
 
 async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:
