@@ -4,7 +4,8 @@ PYTHON ?=
 PORT ?= 7077
 DATA ?=
 STORAGE ?=
-WORKERS ?= 3
+# one more than there are processors: some tests wait for the database
+WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(), 11) + 1)')
 TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
@@ -42,7 +43,7 @@ demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 example: $(VENV)/.runtime ## a LangGraph supervisor and four agents on one memory (DATA=folder keeps it)
 	@$(BIN)/python examples/supervisor $(if $(DATA),--data "$(DATA)")
 
-test: $(VENV)/.dev ## run every test (WORKERS=3 TESTS=folder)
+test: $(VENV)/.dev ## run every test (WORKERS=n TESTS=folder)
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS)
 
 check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit tests

@@ -9,6 +9,7 @@ import pytest
 
 from support.callers import Caller, Tenant
 from support.cluster import SELECTION, Cluster, Database, Databases
+from support.documented import UNTOLD
 from support.files import File, Files
 from support.serving import (
     RunningApplication,
@@ -42,6 +43,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End PostgreSQL, if it was ever started."""
     if _OWNER in config.stash:
         config.stash[_OWNER].stop()
+
+
+@pytest.fixture(autouse=True)
+def _documented(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No server that a test started answers what its document does not tell of, but for what the test breaks itself."""
+    UNTOLD.clear()
+    yield
+    assert set(UNTOLD) <= {each for mark in request.node.iter_markers("untold") for each in mark.args}
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,8 @@ from support.serving import RunningServer
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "0"))
 """How long each database is asked, by `make fuzz`; else each phase runs once, however slow the machine is."""
 EXAMPLES = 2
-"""How many cases each operation gets of each phase that makes them up, where no time is given."""
+"""How many cases each operation gets of each phase that makes them up, where no time is given: the same ones each time,
+so that what fails is the change's own. `make fuzz` seeks others."""
 LEFT_OUT = "positive_data_acceptance"
 """What a JSON schema cannot say (a year, a name that is taken) is refused with 422 all the same."""
 REFUSED = (400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx")
@@ -45,7 +46,9 @@ def fuzzed(url: str, credential: str, folder: Path, *more: str) -> tuple[int, st
     (folder / "schemathesis.toml").write_text(f"[checks.negative_data_rejection]\nexpected-statuses = [{statuses}]\n")
     command = [sys.executable, "-W", "ignore", "-m", "schemathesis.cli", "run", f"{url}/openapi.json"]
     command += ["--header", f"Authorization: Bearer {credential}", "--exclude-checks", LEFT_OUT]
-    command += ["--max-time", str(SECONDS)] if SECONDS else ["--max-examples", str(EXAMPLES)]
+    command += (
+        ["--max-time", str(SECONDS)] if SECONDS else ["--max-examples", str(EXAMPLES), "--generation-deterministic"]
+    )
     command += ["--workers", "1", "--continue-on-failure", "--no-color"]
     command += ["--report", "json", "--report-json-path", str(report), *more]
     environment = {name: value for name, value in clean_environment().items() if not name.lower().endswith("_proxy")}
@@ -80,6 +83,7 @@ def test_the_server_keeps_to_its_document(
     assert report["test_cases"]["generated"] >= (5_000 if SECONDS >= 240 else 4 * report["operations"]["total"])
 
 
+@pytest.mark.untold("GET /healthz: 500")
 def test_a_server_that_does_not_is_found_out(
     start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def test_another_one_is_replaced(supervisor: Caller, sent: str) -> None:
     assert len(made) == 32
 
 
+@pytest.mark.untold("POST /v1/memory/query: 500")
 def test_a_crash_is_told_by_its_place_and_found_by_its_id(
     start_server: Callable[..., RunningServer], log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_refusal_does_no_work(start_server: Start) -> None:
     refused(caller.send("POST", "/v1/memory/query", content="{", headers=json_body), 429, "rate_limited")
 
 
+@pytest.mark.untold("POST /v1/memory/query: 500")
 def test_a_refusal_that_is_foretold_needs_no_database(start_server: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memplane.application.refusals.KNOWN_SECONDS", 600.0)
     server = start_server(rate_per_second=0.01, rate_burst=3)

@@ -24,6 +24,7 @@ from support.nights import Night, state
 class TestVectors:
     """A text without a vector that questions can be compared with gets one, and every cache learns of it."""
 
+    @pytest.mark.untold("POST /v1/memory/query: 500")
     @pytest.mark.parametrize("how", BAD_VECTORS)
     def test_of_a_memory(self, tenant: Tenant, caller: Caller, night: Night, how: str) -> None:
         other, memory = caller.remember(BICYCLE), caller.remember(FIDDLE)  # nothing of the latter is remembered yet

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeVar
 import httpx2
 import uvicorn
 import uvloop
-from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy_files import PolicyFiles
@@ -24,6 +23,7 @@ from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 from support.cluster import Database
+from support.documented import Documented
 from support.files import File
 
 T = TypeVar("T")
@@ -134,16 +134,16 @@ def _wired(settings: Settings, database: Database | File) -> Application:
     return Application(settings, database.url, _shipped() if usual else None)
 
 
-_APPS: defaultdict[int, list[FastAPI]] = defaultdict(list)
+_APPS: defaultdict[int, list[Documented]] = defaultdict(list)
 """HTTP faces that nobody uses, by their bound: to work out all routes takes longer than most tests."""
 
 
 @contextmanager
-def _app(wired: Application, max_body_bytes: int) -> Iterator[FastAPI]:
+def _app(wired: Application, max_body_bytes: int) -> Iterator[Documented]:
     """An HTTP face of an application, which had others before."""
     idle = _APPS[max_body_bytes]
-    app = idle.pop() if idle else create_app(wired, max_body_bytes=max_body_bytes)
-    app.state.memplane = wired
+    app = idle.pop() if idle else Documented(create_app(wired, max_body_bytes=max_body_bytes))
+    app.face.state.memplane = wired
     try:
         yield app
     finally:
@@ -172,7 +172,7 @@ class SharedServer:
         self._loop = loop
         self._url = url
         self._client = client
-        self._app: FastAPI | None = None
+        self._app: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the application of this moment."""
@@ -216,9 +216,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _served(
-    app: FastAPI | SharedServer, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"]
-) -> Iterator[None]:
+def _served(app: ASGIApp, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"]) -> Iterator[None]:
     config = uvicorn.Config(
         app, lifespan=lifespan, http="httptools", ws="none", log_config=None, access_log=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

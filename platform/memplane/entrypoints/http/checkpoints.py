@@ -31,7 +31,7 @@ async def get_checkpoint(
 
 @router.put(
     "/{thread_id:text}",
-    responses={**described(412, 413), 201: {"model": CheckpointRecord, "description": "It is new"}},
+    responses={**described(409, 412, 413), 201: {"model": CheckpointRecord, "description": "It is new"}},
     summary="Store the state of a supervisor",
 )
 async def put_checkpoint(
@@ -51,7 +51,7 @@ async def put_checkpoint(
     return _record(state)
 
 
-@router.delete("/{thread_id:text}", responses=described(404, 412), summary="Delete all checkpoints of a thread")
+@router.delete("/{thread_id:text}", responses=described(404, 409, 412), summary="Delete all checkpoints of a thread")
 async def delete_checkpoint(
     thread_id: Name, app: App, caller: Caller, user_id: User = None, if_match: IfMatch = None
 ) -> DeletedThread:

@@ -44,7 +44,7 @@ async def list_consents(app: App, caller: Caller, asked: Annotated[ConsentFilter
     return ConsentList(items=[_record(each) for each in found], next=str(found[-1].id) if more else None)
 
 
-@router.post("/consents/bulk", responses=described(413), summary="Decide on several proposals")
+@router.post("/consents/bulk", responses=described(409, 413), summary="Decide on several proposals")
 async def decide_all(
     request: Annotated[BulkRequest, Body(openapi_examples=examples.CONSENTS)], app: App, caller: Caller,
     again: Repeatable,
@@ -54,7 +54,7 @@ async def decide_all(
     return _bulk(await app.consents.decide_all(caller, rulings, request.agent, once=again.once(_all_kept)))
 
 
-@router.post("/consents/{proposal_id}/approve", responses=described(404, 409), summary="The person agrees")
+@router.post("/consents/{proposal_id}/approve", responses=described(404, 409, 413), summary="The person agrees")
 async def approve(
     proposal_id: UUID, app: App, caller: Caller, again: Repeatable, request: ApproveRequest | None = None
 ) -> ConsentOutcome:
@@ -63,7 +63,7 @@ async def approve(
     return _outcome(await app.consents.decide(caller, ruling, agent, once=again.once(_kept)))
 
 
-@router.post("/consents/{proposal_id}/reject", responses=described(404, 409), summary="The person refuses")
+@router.post("/consents/{proposal_id}/reject", responses=described(404, 409, 413), summary="The person refuses")
 async def reject(
     proposal_id: UUID, app: App, caller: Caller, again: Repeatable, request: RefuseRequest | None = None
 ) -> ConsentOutcome:
@@ -73,7 +73,7 @@ async def reject(
     return _outcome(await app.consents.decide(caller, ruling, asked.agent, once=again.once(_kept)))
 
 
-@router.post("/consents/{proposal_id}/ack", responses=described(404, 409), summary="The user agreed in the chat")
+@router.post("/consents/{proposal_id}/ack", responses=described(404, 409, 413), summary="The user agreed in the chat")
 async def acknowledge(
     proposal_id: UUID, request: Annotated[AckRequest, Body(openapi_examples=examples.ACK)], app: App, caller: Caller,
     again: Repeatable,

@@ -31,14 +31,14 @@ async def entity(entity_id: UUID, app: App, caller: Caller, agent: Agent = None)
     return _record(await app.entities.get(caller, entity_id, agent))
 
 
-@router.post("/{entity_id}/aliases", responses=described(404, 409), summary="Give it another name")
+@router.post("/{entity_id}/aliases", responses=described(404, 409, 413), summary="Give it another name")
 async def alias(entity_id: UUID, app: App, caller: Caller, again: Repeatable, request: AliasRequest) -> EntityRecord:
     """From now on memories that say the name are linked to the entity, and it is found by the name."""
     once = again.once(_kept)
     return _record(await app.entities.alias(caller, entity_id, request.alias, request.agent, once=once))
 
 
-@router.post("/{entity_id}/merge", responses=described(404), summary="Put it into another")
+@router.post("/{entity_id}/merge", responses=described(404, 409, 413), summary="Put it into another")
 async def merge(entity_id: UUID, app: App, caller: Caller, again: Repeatable, request: MergeRequest) -> EntityRecord:
     """Its memories and names become the other's, and it is gone."""
     once = again.once(_kept)

@@ -14,7 +14,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1", route_class=Guarded, tags=["administration"])
 
 
-@router.post("/users/{user_id:text}/erase", responses=described(409), summary="Erase a user")
+@router.post("/users/{user_id:text}/erase", responses=described(409, 413), summary="Erase a user")
 async def erase(user_id: Name, request: EraseRequest, app: App, caller: Caller, again: Repeatable) -> ErasureReceipt:
     """Everything that there is of a user, and what was derived from it, for good. For `admin`.
 

@@ -18,7 +18,7 @@ from memplane.entrypoints.http.repeats import Repeatable, Repeats
 from memplane.entrypoints.http.routes import IfMatch, described, version_of
 
 router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["feedback"])
-_PROBLEMS: Any = described(404, 409, 412)
+_PROBLEMS: Any = described(404, 409, 412, 413)
 _Verb = Callable[[Verb], Awaitable[Outcome]]
 
 

@@ -27,7 +27,7 @@ async def list_jobs(
     return JobList(items=[record(run) for run in found], next=str(found[-1].id) if more else None)
 
 
-@router.post("", status_code=202, responses=described(404, 409), summary="Do a job now")
+@router.post("", status_code=202, responses=described(404, 409, 413), summary="Do a job now")
 async def run_job(request: JobRequest, app: App, caller: Caller, again: Repeatable) -> JobRecord:
     """Put a job into the queue. One of this day that waits or is at work stays as it is. For `admin`."""
     return record(await app.job_admin.ask(caller, request.name, once=again.once(_asked)))

@@ -53,7 +53,7 @@ async def key_history(
     return KeyHistory(items=[_entry(each) for each in found], next=str(found[-1].id) if more else None)
 
 
-@router.post("", status_code=201, responses=described(), summary="Make a key")
+@router.post("", status_code=201, responses=described(409, 413), summary="Make a key")
 async def create_key(
     request: NewKeyRequest, app: App, caller: Caller, again: Repeatable, response: Response
 ) -> CreatedKey:
@@ -76,7 +76,7 @@ async def create_key(
     return _created(made, made.credential)
 
 
-@router.post("/{key_id}/rotate", status_code=201, responses=described(404), summary="Replace a key")
+@router.post("/{key_id}/rotate", status_code=201, responses=described(404, 409, 413), summary="Replace a key")
 async def rotate_key(
     key_id: KeyId, app: App, caller: Caller, again: Repeatable, response: Response,
     request: RotateKeyRequest | None = None,
@@ -93,7 +93,7 @@ async def rotate_key(
     return _rotated(rotated, rotated.made.credential)
 
 
-@router.post("/{key_id}/revoke", responses=described(404), summary="End a key")
+@router.post("/{key_id}/revoke", responses=described(404, 409), summary="End a key")
 async def revoke_key(key_id: KeyId, app: App, caller: Caller, again: Repeatable) -> RevokedKey:
     """End a key at once."""
     return _revoked(await app.key_admin.revoke(caller, key_id, once=again.once(_revoked_before)))

@@ -15,7 +15,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1/admin", route_class=Guarded, tags=["administration"])
 
 
-@router.post("/restore", responses=described(404, 409), summary="Bring memories back")
+@router.post("/restore", responses=described(404, 409, 413), summary="Bring memories back")
 async def restore(request: RestoreRequest, app: App, caller: Caller, again: Repeatable) -> Recovered:
     """One memory, or what was deleted or archived of a user since a moment; not what a person rejected. For `admin`.
 
@@ -26,7 +26,7 @@ async def restore(request: RestoreRequest, app: App, caller: Caller, again: Repe
     return _recovered(await app.recovery.restore(caller, chosen, once=again.once(_kept)))
 
 
-@router.post("/purge", responses=described(404, 409), summary="Remove memories for good")
+@router.post("/purge", responses=described(404, 409, 413), summary="Remove memories for good")
 async def purge(request: PurgeRequest, app: App, caller: Caller, again: Repeatable) -> Purged:
     """One deleted memory, or those of a user: whose time to be restored is over, or all with `early`. For `admin`."""
     chosen = Chosen(request.memory_id, request.user_id, limit=request.limit, agent=request.agent)

@@ -103,7 +103,7 @@ async def context(
 
 
 @router.post(
-    "/turns", status_code=201, responses=described(413, there=TurnOutcome), tags=["turns"], summary="Store a turn"
+    "/turns", status_code=201, responses=described(409, 413, there=TurnOutcome), tags=["turns"], summary="Store a turn"
 )
 async def store_turn(
     request: Annotated[NewTurnRequest, Body(openapi_examples=examples.TURN)],
@@ -122,7 +122,7 @@ async def store_turn(
 @router.post(
     "/turns:batch",
     status_code=201,
-    responses=described(413, there=TurnBatchOutcome),
+    responses=described(409, 413, there=TurnBatchOutcome),
     tags=["turns"],
     summary="Store many turns",
 )
@@ -271,7 +271,9 @@ async def change_memory(
 _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
 
 
-@router.delete("/memories/{memory_id}", responses=described(404, 412), tags=["memories"], summary="Delete a memory")
+@router.delete(
+    "/memories/{memory_id}", responses=described(404, 409, 412), tags=["memories"], summary="Delete a memory"
+)
 async def delete_memory(
     memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None,
     tombstone: Annotated[bool, Query(description="Refuse its value from now on, until it is restored.")] = False,

@@ -65,7 +65,7 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
     return _Export(app.exports, app.exports.begin(caller, user_id, agent))
 
 
-@router.post("/{user_id:text}/import", responses=described(413), summary="Import lines for a user")
+@router.post("/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")
 async def take_in(
     user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
 ) -> ImportOutcome:
