@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
+from memplane.domain.errors import Conflict
 from memplane.entrypoints.cli.jobs import DEFAULT_TENANT, Tenant, progress_bar
 from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, show, table
@@ -76,7 +77,18 @@ def _each(
 
     async def all_of(application: "Application") -> "list[EmbeddingStatus]":
         names = await application.queue.tenants() if tenant is None else [tenant]
-        return [await work(application, name) for name in names]
+        found, refusals = [], {}
+        for name in names:
+            try:
+                found.append(await work(application, name))
+            except Conflict as error:
+                refusals[name] = error
+                found.append(await application.reembedding.status(name))
+        if refusals and len(refusals) == len(names):
+            raise refusals[names[0]]
+        for name, refusal in refusals.items():  # one that needs nothing keeps no other from it
+            typer.echo(f"{name}: {refusal.detail}", err=True)
+        return found
 
     found = on_database(settings, all_of)
     show({"items": found}, *_told(found), as_json=as_json)
