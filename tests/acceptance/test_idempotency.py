@@ -3,13 +3,17 @@
 import json
 import os
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 import pytest
 
+from memplane import bootstrap
 from support.callers import THREAD, USER, Caller, Tenant, refused
+from support.serving import RunningServer
 
 CUT_ROUNDS = int(os.environ.get("CUT_ROUNDS", "20"))
 MEMORY = {"user_id": USER, "category": "tasks", "content": "The hall is booked."}
@@ -73,6 +77,23 @@ def test_another_request_with_the_same_key_is_refused(tenant: Tenant, supervisor
     refused(send(supervisor, "/v1/memories", other, "k"), 422, "idempotency_mismatch")
     refused(send(supervisor, "/v1/turns", TURN, "k"), 422, "idempotency_mismatch")
     assert tenant.count("memories", "turns") == 1
+
+
+def test_when_what_it_stored_has_expired_since(
+    start_server: Callable[..., RunningServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = datetime.now(UTC)
+    monkeypatch.setattr(bootstrap, "now", lambda: moment)
+    supervisor = Tenant(start_server()).caller()
+    body = MEMORY | {"expires_at": (moment + timedelta(minutes=1)).isoformat()}
+    first = send(supervisor, "/v1/memories", body, "k")
+    assert first.status_code == 201
+    moment += timedelta(minutes=2)
+    again = send(supervisor, "/v1/memories", body, "k")
+    assert (again.status_code, again.json(), again.headers["Idempotency-Replayed"]) == (201, first.json(), "true")
+    refused(
+        send(supervisor, "/v1/memories", body, "k2"), 422, "invalid_request"
+    )  # the control: it is too late for a new one
 
 
 def test_a_refusal_is_not_kept(supervisor: Caller) -> None:

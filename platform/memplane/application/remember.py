@@ -112,7 +112,11 @@ class Remember:
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
-        memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker, source)
+        try:
+            memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker, source)
+        except Invalid:
+            await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
+            raise
         fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
         sensitive = await seen_in(policy, memory)
 
