@@ -11,7 +11,7 @@ from memplane.domain.capabilities import Capability
 from memplane.domain.errors import Conflict, StorageUnavailable
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
-from support.callers import USER, Caller, Tenant
+from support.callers import USER, Caller, Tenant, refused
 from support.serving import RunningServer
 from support.telling import say
 
@@ -135,12 +135,12 @@ def test_who_does_not_know_the_new_model_is_refused_rather_than_wrong(
     site.started()
     assert answers(unaware) == before, "the old model is in force"
     body = {"user_id": USER, "category": "event", "content": "The kiln is cold"}
-    refused = unaware.post("/v1/memories", body)
-    assert refused.json()["code"] == "embedding_mismatch", refused.text
+    late = refused(unaware.post("/v1/memories", body), 503, "embedding_mismatch")  # another server may do it
+    assert NEW not in str(late), "that is for the operator"
     assert "MEMPLANE_NEXT_EMBEDDING_MODEL" in caplog.text, "the operator is told what to do"
     assert site.caller.post("/v1/memories", body).status_code == 201
     site.done()
-    assert unaware.query(QUESTIONS[0]).json()["code"] == "embedding_mismatch"
+    refused(unaware.query(QUESTIONS[0]), 503, "embedding_mismatch")
     assert site.caller.query(QUESTIONS[0]).status_code == 200
 
 

@@ -28,6 +28,7 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.Unauthenticated: (401, "Unauthenticated"),
     errors.Invalid: (422, "Invalid request"),
     errors.RateLimited: (429, "Too many requests"),
+    errors.EmbeddingMismatch: (503, "Unavailable"),
     errors.StorageUnavailable: (503, "Unavailable"),
     errors.ModelUnavailable: (503, "Unavailable"),
     errors.NoModel: (501, "Not supported"),
@@ -72,7 +73,7 @@ async def _memplane_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, errors.MemplaneError):
         raise error
     status, title = next(found for kind, found in STATUS.items() if isinstance(error, kind))
-    if status == 500:
+    if status == 500 or isinstance(error, errors.EmbeddingMismatch):  # the operator's to mend; another server may do it
         logger.error("request failed", route=route_of(request.scope), code=error.code, detail=error.detail)
         return problem(status, title, error.code, "the server could not do this; its log says why")
     return problem(status, title, error.code, error.detail, error.extra)
