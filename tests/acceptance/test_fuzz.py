@@ -12,7 +12,7 @@ import pytest
 
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, Tenant
-from support.process import clean_environment
+from support.commands import clean_environment
 from support.serving import RunningServer
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "0"))

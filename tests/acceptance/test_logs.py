@@ -21,7 +21,7 @@ from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
 from support.callers import Caller, Tenant, refused
 from support.commands import run
-from support.process import ServeProcess
+from support.process import COMMAND, ServeProcess
 from support.serving import RunningServer
 
 Json = dict[str, Any]
@@ -177,7 +177,7 @@ def test_a_secret_in_a_message_is_crossed_out(form: str, log: io.StringIO) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_server_shows_no_secret_and_nothing_that_was_said(storage: str, folder: Path) -> None:
     environment = {"MEMPLANE_LOG_LEVEL": "DEBUG", "MEMPLANE_LOG_FORMAT": "json"}
-    server = ServeProcess(folder, "--storage", storage, environment=environment)
+    server = ServeProcess(folder, "--storage", storage, command=COMMAND, environment=environment)
     try:
         credential = server.keys["supervisor"]
         with httpx2.Client(base_url=server.url, trust_env=False, verify=False, timeout=30) as client:

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.commands import Result, run
-from support.process import clean_environment
+from support.commands import Forked, Result, clean_environment, run
 
 PATIENCE = 120.0
 """Seconds after which something that never happens has failed."""
@@ -27,7 +26,7 @@ class Served:
 
     url: str
     data: Path
-    process: "subprocess.Popen[str]"
+    process: Forked
 
     @property
     def keys(self) -> dict[str, str]:
@@ -52,21 +51,19 @@ def reachable_folder() -> Iterator[Path]:
 @contextmanager
 def serving(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """`memplane serve` in a data folder, from its ready line until the end."""
-    command = [*COMMAND, "serve", "--data", str(folder / "data"), *arguments]
-    process = subprocess.Popen(
-        command, env=clean_environment(environment), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    with process:
-        try:
-            line = first_line(process)
-            assert line.startswith("ready http://"), line
-            yield Served(line.removeprefix("ready ").strip(), folder / "data", process)
-        finally:
-            process.terminate()
-            process.communicate(timeout=PATIENCE)
+    command = ("serve", "--data", str(folder / "data"), *arguments)
+    log = folder / "served.log"
+    process = Forked(*command, environment=clean_environment(environment), errors=log)
+    try:
+        line = first_line(process)
+        assert line.startswith("ready http://"), log.read_text()
+        yield Served(line.removeprefix("ready ").strip(), folder / "data", process)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
 
 
-def first_line(process: "subprocess.Popen[str]") -> str:
+def first_line(process: "Forked | subprocess.Popen[str]") -> str:
     """The first line that a process prints."""
     assert process.stdout is not None
     assert select.select([process.stdout], [], [], PATIENCE)[0], "nothing was printed"

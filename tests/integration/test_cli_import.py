@@ -1,16 +1,14 @@
 """Import from the command line: exports, notes, what is refused, and what a kill leaves behind."""
 
 import json
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from integration.commands import COMMAND, PATIENCE, Served, clean_environment, reachable_folder, serving
+from integration.commands import PATIENCE, Served, reachable_folder, serving
 from memplane.client import Memplane, MemplaneSync
+from support.commands import Forked, clean_environment
+from support.working import until
 
 NOTES = """---
 title: notes
@@ -152,18 +150,13 @@ def test_killed_at_any_moment_it_goes_on_and_nothing_is_lost_or_doubled(
     ]
     made[7::500] = ["{broken"] * len(made[7::500])
     file.write_text("\n".join(made))
-    command = [*COMMAND, "import", str(file), "--user", user, mode, "--url", served.url, "--data", str(served.data)]
+    command = ("import", str(file), "--user", user, mode, "--url", served.url, "--data", str(served.data))
     progress = Path(f"{file}.import-progress.json")
     kills, seen = 0, -1
     while kills < 3:
-        process = subprocess.Popen(
-            command, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        deadline = time.monotonic() + PATIENCE
-        while process.poll() is None and _done(progress) <= seen:
-            assert time.monotonic() < deadline
-            os.sched_yield()
-        process.send_signal(signal.SIGKILL)
+        process = Forked(*command, environment=clean_environment(), errors=tmp_path / "err")
+        _came_further(process, progress, seen)
+        process.kill()
         process.wait()
         if not progress.exists():
             break
@@ -206,11 +199,8 @@ def test_a_server_that_is_killed_has_taken_whole_batches(user: str, tmp_path: Pa
     with reachable_folder() as folder:
         with serving(folder, *arguments) as first:
             environment = clean_environment({"MEMPLANE_URL": first.url, "MEMPLANE_DATA": str(first.data)})
-            process = subprocess.Popen(
-                [*COMMAND, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            while process.poll() is None and _done(progress) <= 0:
-                os.sched_yield()
+            process = Forked(*command, environment=environment, errors=tmp_path / "err")
+            _came_further(process, progress, 0)
             first.process.kill()
             assert process.wait(PATIENCE) == 4
             assert 0 < _done(progress) < 2_500
@@ -244,6 +234,11 @@ def test_a_batch_that_fails_in_the_middle_is_followed_by_what_was_sent_ahead(use
         assert said(served, user) == [json.loads(line)["text"].strip() for line in made]
         again = served.run("import", str(file), "--user", user, "--json")  # the control: another run is another one
         assert again.document["outcomes"] == {"created": 3_000}
+
+
+def _came_further(process: Forked, progress: Path, than: int) -> None:
+    """Wait until a command has done more lines than so many, or has ended."""
+    until(lambda: process.poll() is not None or _done(progress) > than, "a batch more", PATIENCE, pause=0.001)
 
 
 def _done(progress: Path) -> int:

@@ -1,21 +1,31 @@
-"""Commands, each in a process of its own that is forked from one which has read their modules: that takes a second."""
+"""Commands, each in a process of its own that is forked from one which has read their modules: that takes seconds."""
 
+import atexit
 import json
 import multiprocessing
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-from support.process import clean_environment
 
 PATIENCE = 120
 """Seconds after which something that never ends has failed."""
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["memplane.entrypoints.cli.main", "memplane.entrypoints.cli.serving"])
+_FORKS.set_forkserver_preload(
+    ["memplane.entrypoints.cli.main", "memplane.entrypoints.cli.serving", "memplane.entrypoints.http.app"]
+)
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without the operator's own settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")} | dict(extra or {})
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ def run(
         for stream in streams:
             stream.write_text(stdin or "" if stream.name == "in" else "")
         place = cwd or Path.cwd()
-        process = _FORKS.Process(target=_ended, args=(arguments, clean_environment(environment), streams, place))
+        process = _FORKS.Process(target=_run, args=(arguments, clean_environment(environment), streams, place))
         process.start()
         process.join(PATIENCE)
         if process.exitcode is None:
@@ -57,17 +67,93 @@ def run(
         return Result(process.exitcode, *(stream.read_text() for stream in streams[1:]))
 
 
-def _ended(arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[Path], place: Path) -> None:
-    """The forked process: it becomes the command."""
+class Forked:
+    """A command that goes on until it is told to end: what the tests use of :class:`subprocess.Popen`.
+
+    Args:
+        arguments: of `memplane`.
+        environment: the whole of it.
+        errors: the file that standard error is added to.
+        cwd: the folder that it is in.
+
+    Attributes:
+        pid: of the process.
+        stdout: what it prints.
+    """
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str], errors: Path, cwd: Path | None = None) -> None:
+        reader, writer = _FORKS.Pipe(duplex=False)
+        given = (arguments, dict(environment), writer, errors, cwd or Path.cwd())
+        self._process = _FORKS.Process(target=_go_on, args=given, daemon=True)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        writer.close()
+        self.stdout = os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
+        reader.close()
+
+    def poll(self) -> int | None:
+        """Its exit code, or nothing while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        """Its exit code, once it has ended; what it printed and nobody read is let go.
+
+        Raises:
+            TimeoutExpired: it does not end.
+        """
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("memplane", timeout)
+        self.stdout.close()
+        return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[Path], place: Path) -> None:
+    for number, stream in enumerate(streams):
+        _become(number, os.open(stream, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND))
+    _command(arguments, environment, place)
+
+
+def _go_on(
+    arguments: Sequence[str], environment: Mapping[str, str], output: Connection, errors: Path, place: Path
+) -> None:
+    _become(0, os.open(os.devnull, os.O_RDONLY))
+    _become(1, os.dup(output.fileno()))
+    output.close()
+    _become(2, os.open(errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+    _command(arguments, environment, place)
+
+
+def _become(number: int, opened: int) -> None:
+    os.dup2(opened, number)
+    os.close(opened)
+
+
+def _command(arguments: Sequence[str], environment: Mapping[str, str], place: Path) -> None:
+    """The forked process becomes the command."""
     from memplane.entrypoints.cli.main import main  # noqa: PLC0415 - was read before the fork
 
-    for number, stream in enumerate(streams):
-        opened = os.open(stream, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
-        os.dup2(opened, number)
-        os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing had closed it
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(place)
     sys.argv = ["memplane", *arguments]
-    main()
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # as the interpreter does where it was not forked

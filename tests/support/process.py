@@ -11,18 +11,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from support.commands import Forked, clean_environment
+
 COMMAND = (sys.executable, "-m", "memplane.entrypoints.cli")
 PATIENCE = 60.0
 """Seconds after which something that never happens has failed."""
 
 
-def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without the operator's own settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MEMPLANE_")} | dict(extra or {})
-
-
 class ServeProcess:
     """A server on a data folder.
+
+    Args:
+        folder: the data folder.
+        options: of `memplane serve`.
+        command: what to start in place of the command line of this tree, which is forked.
+        cwd: where it is started.
+        environment: its settings.
 
     Attributes:
         folder: the data folder.
@@ -34,19 +38,25 @@ class ServeProcess:
         self,
         folder: Path,
         *options: str,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self._log = folder.with_name(f"{folder.name}.log")
         begun = time.monotonic()
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "serve", "--data", str(folder), "--port", "0", *options],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=cwd or folder.parent,
-                env=clean_environment() | {"MEMPLANE_RATE_PER_SECOND": "0"} | (environment or {}),
-            )  # fmt: skip
+        arguments = ("serve", "--data", str(folder), "--port", "0", *options)
+        settings = clean_environment() | {"MEMPLANE_RATE_PER_SECOND": "0"} | dict(environment or {})
+        place = cwd or folder.parent
+        self._process: Forked | subprocess.Popen[str]
+        if command is None:
+            self._process = Forked(*arguments, environment=settings, errors=self._log, cwd=place)
+        else:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=place,
+                    env=settings, text=True,
+                )  # fmt: skip
         try:
             self.url = self._told()
         except BaseException:
@@ -112,7 +122,7 @@ class ServeProcess:
         output = self._process.stdout
         assert output is not None
         readable, _, _ = select.select([output], [], [], PATIENCE)
-        line = output.readline().decode() if readable else ""
+        line = output.readline() if readable else ""
         if not line.startswith("ready http://"):
             raise RuntimeError(f"the server did not start: {line!r}\n{self._log.read_text()}")
         return line.split()[1]

@@ -3,14 +3,14 @@
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support.cluster import Database
-from support.process import COMMAND, PATIENCE, clean_environment
+from support.commands import Forked, clean_environment
+from support.process import PATIENCE
 
 STALLED_SECONDS = 2.0
 IDLE_MS = 1500
@@ -34,16 +34,11 @@ class WorkerProcess:
             "MEMPLANE_LOG_LEVEL": "INFO",
             "MEMPLANE_POOL_SIZE": "2",
         }
-        with log.open("ab") as written:
-            self._process = subprocess.Popen(
-                [*COMMAND, "worker"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=written, cwd=log.parent,
-                env=clean_environment() | environment | settings,
-            )  # fmt: skip
+        whole = clean_environment() | environment | settings
+        self._process = Forked("worker", environment=whole, errors=log, cwd=log.parent)
         self.pid = self._process.pid
-        output = self._process.stdout
-        assert output is not None
-        readable, _, _ = select.select([output], [], [], PATIENCE)
-        line = output.readline().decode() if readable else ""
+        readable, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
+        line = self._process.stdout.readline() if readable else ""
         if line.strip() != "ready":
             self.kill()
             raise RuntimeError(f"the worker did not start: {line!r}\n{self.log}")
@@ -80,10 +75,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def _end(self) -> int:
-        code = self._process.wait(PATIENCE)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        return code
+        return self._process.wait(PATIENCE)
 
 
 @contextmanager
@@ -96,7 +88,7 @@ def worker(database: Database, log: Path, **settings: str) -> Iterator[WorkerPro
         started.kill()
 
 
-def until(holds: Callable[[], bool], what: str, patience: float = 20.0) -> None:
+def until(holds: Callable[[], bool], what: str, patience: float = 20.0, *, pause: float = 0.02) -> None:
     """Wait for something that another process does.
 
     Raises:
@@ -105,4 +97,4 @@ def until(holds: Callable[[], bool], what: str, patience: float = 20.0) -> None:
     end = time.monotonic() + patience
     while not holds():
         assert time.monotonic() < end, f"did not come about: {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
