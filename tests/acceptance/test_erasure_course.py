@@ -185,6 +185,8 @@ class TestBatches:
         (before,) = tenant.rows("SELECT * FROM erasures WHERE tenant_id = %(tenant)s AND id = %(id)s", id=UUID(stuck))
         past_the_rules(tenant, subject, id=UUID(stuck), subject="of no key")
         night = Night(tenant)
+        dry = night.run("erasures", dry_run=True).counts
+        assert dry == {"put_aside": 1, "batches": 1, "finished": 0}
         for _ in range(2):
             with pytest.raises(RuntimeError):
                 night.run("erasures")  # the operator hears of it

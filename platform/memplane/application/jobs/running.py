@@ -10,7 +10,7 @@ from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.enqueueing import enqueue, period_of
 from memplane.application.jobs.records import Claim, JobRun
-from memplane.application.jobs.steps import ONCE_A_DAY, STEPS, Batch, Prepare, Step
+from memplane.application.jobs.steps import AGAIN, ONCE_A_DAY, STEPS, Batch, Prepare, Step
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
@@ -300,14 +300,15 @@ class Jobs:
             raise _Undone(await step(replace(write, ledger=NoLedger()), moment, batch.place))
 
         while True:
-            step = await self._step(principal, name, moment, batch.place)
+            place = batch.place
+            step = await self._step(principal, name, moment, place)
             try:
                 await self._gateway.run(principal, self._policies.current, self._clock(), work)
             except _Undone as undone:
                 batch = undone.batch
             run = _counted(run, batch, self._policies.current.workers.model)
             progress(run.counts)
-            if batch.place is None or batch.place == "again":
+            if batch.place in {None, AGAIN, place}:  # taken back, the same would be done for ever
                 return _come_to(run, tenant, "dry_run")
 
 

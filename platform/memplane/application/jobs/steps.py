@@ -23,7 +23,8 @@ BATCH = 500
 _CHAIN = "\x01chain"
 _SETTLED = "settled"
 """What the place of the second half of `layers` begins with; users have no control characters in their names."""
-_AGAIN = "again"
+AGAIN = "again"
+"""The place of a next batch that begins at the beginning, where less is left by then."""
 _ANSWERS = "answers"
 """What the place of the second half of `purge` begins with."""
 
@@ -124,7 +125,7 @@ async def size(write: Write, as_of: datetime, place: str | None) -> Batch:
 async def proposals(write: Write, as_of: datetime, _place: str | None) -> Batch:
     """Proposals that lapsed long ago are removed; what waits and what was decided on stays."""
     count = await write.uow.upkeep.sweep_proposals(as_of - write.policy.lifecycle.purge_after, BATCH)
-    return Batch({"removed": count}, _AGAIN if count == BATCH else None)
+    return Batch({"removed": count}, AGAIN if count == BATCH else None)
 
 
 async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
@@ -134,7 +135,7 @@ async def seal(write: Write, _as_of: datetime, _place: str | None) -> Batch:
     if not entries:
         return Batch({"sealed": 0})
     count = await write.uow.chain.seal(await write.uow.chain.head(), entries, write.now)
-    return Batch({"sealed": count}, _AGAIN if count == BATCH else None)
+    return Batch({"sealed": count}, AGAIN if count == BATCH else None)
 
 
 async def erasures(write: Write, _as_of: datetime, place: str | None) -> Batch:
@@ -143,16 +144,16 @@ async def erasures(write: Write, _as_of: datetime, place: str | None) -> Batch:
     One that fails holds up no other: it is put aside, by its place, until the others are finished. Then it is tried
     once more, and what is wrong with it is what is wrong with the job.
     """
-    aside = None if place in (None, _AGAIN) else UUID(place)
+    aside = None if place in (None, AGAIN) else UUID(place)
     begun = await write.uow.erasures.unfinished(aside)
     if begun is None and aside is not None:
         begun = await write.uow.erasures.unfinished()
-        return Batch() if begun is None else await _further(write, begun, _AGAIN)
+        return Batch() if begun is None else await _further(write, begun, AGAIN)
     if begun is None:
         return Batch({"batches": 0, "finished": 0})
     try:
         async with write.attempt():
-            return await _further(write, begun, place or _AGAIN)
+            return await _further(write, begun, place or AGAIN)
     except StorageUnavailable:
         raise  # then all of them wait
     except Exception as error:  # noqa: BLE001 - whatever is wrong with this one is not wrong with the next
