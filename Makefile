@@ -4,8 +4,7 @@ PYTHON ?=
 PORT ?= 7077
 DATA ?=
 STORAGE ?=
-# one more than there are processors: some tests wait for the database
-WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(), 11) + 1)')
+WORKERS ?= 3
 TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
@@ -43,7 +42,7 @@ demo: $(VENV)/.runtime ## tell what each agent gets, on a throw-away server
 example: $(VENV)/.runtime ## a LangGraph supervisor and four agents on one memory (DATA=folder keeps it)
 	@$(BIN)/python examples/supervisor $(if $(DATA),--data "$(DATA)")
 
-test: $(VENV)/.dev ## run every test (WORKERS=n TESTS=folder)
+test: $(VENV)/.dev ## run every test (WORKERS=3 TESTS=folder)
 	$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS)
 
 check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit tests

@@ -84,11 +84,13 @@ def test_when_what_it_stored_has_expired_since(
 ) -> None:
     moment = datetime.now(UTC)
     monkeypatch.setattr(bootstrap, "now", lambda: moment)
-    supervisor = Tenant(start_server()).caller()
+    tenant = Tenant(start_server())
+    supervisor, colleague = tenant.caller(), tenant.caller()
     body = MEMORY | {"expires_at": (moment + timedelta(minutes=1)).isoformat()}
     first = send(supervisor, "/v1/memories", body, "k")
     assert first.status_code == 201
     moment += timedelta(minutes=2)
+    refused(send(colleague, "/v1/memories", body, "k"), 422, "invalid_request")  # the answer is of who asked
     again = send(supervisor, "/v1/memories", body, "k")
     assert (again.status_code, again.json(), again.headers["Idempotency-Replayed"]) == (201, first.json(), "true")
     refused(

@@ -145,7 +145,7 @@ def one_or_many(rows: list[dict[str, Any]]) -> dict[str, Any] | list[dict[str, A
 class Upserts:
     """What a database inserts, and what it does about rows that are there.
 
-    Each returns something: only then do many rows travel as one statement, on PostgreSQL.
+    Each but `co_recalled` returns something: only then do many rows travel as one statement.
     """
 
     memory: Any
@@ -179,7 +179,7 @@ def upserts(insert: Insert) -> Upserts:
             index_elements=[_R.tenant_id, _R.from_id, _R.to_id, _R.relation_type],
             set_={"strength": stronger, "updated_at": relations.excluded.updated_at},
         ).returning(_R.id),
-        # with `before`, for each row: what was counted later is not counted again
+        # with `before`, for each row: what was counted later is not counted again; PostgreSQL adds these rows as JSON
         co_recalled=relations.on_conflict_do_update(
             index_elements=[_R.tenant_id, _R.from_id, _R.to_id, _R.relation_type],
             set_={"co_recalls": _R.co_recalls + 1, "updated_at": relations.excluded.updated_at},
