@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check truth lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ check: $(VENV)/.dev ## lint, format, types, import rules, architecture and unit 
 
 crash: $(VENV)/.dev ## kill the server, on each database, many times under eight writers (ROUNDS=50)
 	CRASH_ROUNDS=$(ROUNDS) $(PYTEST) tests/acceptance/test_crash.py tests/acceptance/test_sqlite_crash.py
+
+truth: $(VENV)/.dev ## compare every hand-written pair of compatible memories over HTTP, on each database
+	PAIRS=0 $(PYTEST) tests/acceptance/test_compatible.py
 
 lives: $(VENV)/.dev ## let memories live through random operations and nights, on each database (LIVES=5000)
 	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py

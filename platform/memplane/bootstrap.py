@@ -28,6 +28,7 @@ from memplane.application.browse import Browse
 from memplane.application.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints import Checkpoints
 from memplane.application.closing import CloseSessions
+from memplane.application.conflicts import Conflicts
 from memplane.application.consents import Consents
 from memplane.application.context import TellContext
 from memplane.application.correcting import Correct
@@ -124,9 +125,9 @@ class Application:
         self.authenticate = Authenticate(self.keys, tokens)
         self.remember = Remember(gateway)
         self.observe = Observe(self.policies, self.remember)
-        self.feedback = Feedback(gateway)
-        self.correct = Correct(gateway)
-        self.consents = Consents(self.storage, self.policies, gateway, now)
+        self.feedback, self.correct = Feedback(gateway), Correct(gateway)
+        deciding = (self.storage, self.policies, gateway, now)
+        self.consents, self.conflicts = Consents(*deciding), Conflicts(*deciding)
         self.recovery = Recovery(self.storage, self.policies, gateway, now)
         self.imports = Imports(gateway)
         self.exports = Exports(self.storage, self.policies, now)

@@ -62,6 +62,7 @@ class Access:
         deleted: whether it acts on memories that are deleted.
         entity: whether the record is an entity that a memory mentions, and not the memory.
         proposal: whether the record is a proposal for a field of the memory's category, and not the memory.
+        conflict: whether the record is a possible conflict between two memories, and not a memory.
         turn: whether the record is a turn, and not a memory.
     """
 
@@ -75,6 +76,7 @@ class Access:
     deleted: bool = False
     entity: bool = False
     proposal: bool = False
+    conflict: bool = False
     turn: bool = False
 
     def __str__(self) -> str:
@@ -89,6 +91,7 @@ class Access:
             .replace("{key_id}", record[:32])
             .replace("{thread_id:text}", THREAD)
             .replace("{proposal_id}", record)
+            .replace("{conflict_id}", record)
             .replace("{turn_id}", record)
             .replace("{user_id:text}", USER)
         )
@@ -183,6 +186,11 @@ ACCESS: Sequence[Access] = (
     ),
     Access("DELETE", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
     Access("GET", "/v1/users/{user_id:text}/context", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
+    Access("GET", "/v1/conflicts", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, conflict=True),
+    Access(
+        "POST", "/v1/conflicts/{conflict_id}/decide", _WRITE, Categories.ABSENT, Tenants.ABSENT, conflict=True,
+        body=lambda _: {"verdict": "keep_both"},
+    ),
     Access("GET", "/v1/consents", _CONSENT, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
     Access(
         "POST", "/v1/consents/bulk", _CONSENT, Categories.EACH, Tenants.EACH, proposal=True,
@@ -234,13 +242,15 @@ ACCESS: Sequence[Access] = (
 
 
 def routes(
-    categories: Categories | None = None, tenants: Tenants | None = None, *, proposals: bool = False
-) -> list[Access]:
-    """The routes that are held to a rule: those of memories, turns and entities, or those of proposals."""
+    categories: Categories | None = None, tenants: Tenants | None = None, *, proposals: bool = False,
+    conflicts: bool = False,
+) -> list[Access]:  # fmt: skip
+    """The routes that are held to a rule: those of memories, turns and entities, or of proposals, or of conflicts."""
     return [
         access
         for access in ACCESS
         if categories in (None, access.categories)
         and tenants in (None, access.tenants)
         and access.proposal is proposals
+        and access.conflict is conflicts
     ]

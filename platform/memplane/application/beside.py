@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
+from memplane.application.records import Edge
 from memplane.application.targets import require_weight
 from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.comparison import Verdict
+from memplane.domain.conflicts import POSSIBLE_CONFLICT
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import FULL_AUTHORITY, RETRIEVABLE_TRUST, Memory, State
-from memplane.domain.reconciling import OVERRULES, Neighbour, compared, said_at, same_store, says_again
+from memplane.domain.reconciling import MAX_CONFLICTS, OVERRULES, Neighbour, compared, said_at, same_store, says_again
 from memplane.domain.scope import Filters, Scope, trust_levels
 from memplane.domain.tombstones import said_keys
 
@@ -202,21 +204,40 @@ async def overrule(
     return tuple(rivals)
 
 
+async def suspect(write: Write, memory: Memory, suspected: Sequence[Neighbour]) -> tuple[UUID, ...]:
+    """List a memory and those that it may contradict as possible conflicts; neither has more than three.
+
+    Returns:
+        The memories that it is listed with now.
+    """
+    if not suspected:
+        return ()
+    graph = write.uow.graph
+    counted = await graph.conflicts([memory.id, *(n.memory.id for n in suspected)])
+    room = MAX_CONFLICTS - len(counted.get(memory.id, ()))
+    chosen = [
+        n
+        for n in suspected
+        if memory.id not in counted.get(n.memory.id, ()) and len(counted.get(n.memory.id, ())) < MAX_CONFLICTS
+    ][: max(room, 0)]
+    await graph.link([Edge(memory.id, n.memory.id, n.similarity, POSSIBLE_CONFLICT) for n in chosen], write.now)
+    return tuple(n.memory.id for n in chosen)
+
+
 async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str, object]) -> Memory:
-    """Let a memory be a thing of the past: it is no longer believed, and no longer true since the new one was said."""
+    """Let a memory be a thing of the past: it is no longer believed, and no longer true since the new one was said.
+
+    One that was wrong all along has no end: it was true at no time, see ``Scope.true_at``.
+    """
     check_transition(old.state, State.SUPERSEDED)
-    said = write.now if new is None else new.valid_from or said_at(new)
-    start = old.valid_from or said_at(old)
-    never = why.get("verdict") in _NEVER_SO
-    if never:
-        said = start
+    said = write.now if new is None else said_at(new)
+    never = why.get("verdict") in _NEVER_SO or said <= said_at(replace(old, asserted_at=None))
     gone = replace(
         old,
-        valid_from=start if never else old.valid_from,
         state=State.SUPERSEDED,
         superseded_by=None if new is None else new.id,
         superseded_at=write.now,
-        valid_until=min(filter(None, (old.valid_until, max(said, start)))),
+        valid_until=None if never else min(filter(None, (old.valid_until, said))),
         updated_at=write.now,
         version=old.version + 1,
     )

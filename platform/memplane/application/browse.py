@@ -1,23 +1,26 @@
 """Reads of single memories, of lists, and of histories."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.gateway import clean_filters
-from memplane.application.ports import Clock, Policies, Storage, Unit
+from memplane.application.ports import Clock, Policies, Reader, Storage, Unit
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Visibility
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.reconciling import MAX_CONFLICTS
 from memplane.domain.scope import Filters, Scope, read_scope
 
 MAX_PAGE = 200
 MAX_DECISIONS = 50
 _DAY = 86_400
 T = TypeVar("T", Memory, HistoryEntry)
+Conflicting = Mapping[UUID, Sequence[UUID]]
+"""By memory, those that it may contradict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,14 @@ class Browse:
         if not isinstance(found, Memory):
             raise NotFound("no such memory")
         return found
+
+    async def conflicting(
+        self, principal: Principal, memories: Sequence[Memory], agent: str | None = None
+    ) -> Conflicting:
+        """What memories may contradict, of what the agent may read."""
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.reach) as reader:
+            return await conflicting(reader, scope, memories)
 
     async def list(  # noqa: PLR0913 - what a list may be asked for
         self,
@@ -177,6 +188,17 @@ class Browse:
         if found is None:
             raise NotFound("no such memory")
         return _page([told(entry, scope) for entry in found], limit)
+
+
+async def conflicting(reader: Reader, scope: Scope, memories: Sequence[Memory]) -> Conflicting:
+    """What memories may contradict, of what a scope covers."""
+    found: dict[UUID, list[UUID]] = {each.id: [] for each in memories}
+    if found:
+        for pair in await reader.conflicts(scope, sorted(found), limit=2 * MAX_CONFLICTS * len(found)):
+            for one, other in ((pair.from_id, pair.to_id), (pair.to_id, pair.from_id)):
+                if one in found:
+                    found[one].append(other)
+    return found
 
 
 def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from memplane.application.beside import (
@@ -15,6 +16,7 @@ from memplane.application.beside import (
     neighbours,
     retire,
     supersede,
+    suspect,
 )
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
@@ -34,6 +36,7 @@ from memplane.domain.terms import terms
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
 _TRIES = 3
+_TICK = timedelta(microseconds=1)
 _MAX_SOURCES = 100
 
 
@@ -49,6 +52,7 @@ class Outcome:
         rev: the thread's revision, for a memory with a thread.
         overruled: memories that this one took the place of, or that it disputes.
         proposal: what waits for consent, instead of the memory.
+        conflicts: memories that it may contradict, though their words do not prove it.
     """
 
     outcome: str
@@ -56,6 +60,7 @@ class Outcome:
     rev: int | None = None
     overruled: tuple[UUID, ...] = ()
     proposal: UUID | None = None
+    conflicts: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,8 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
     mentioned = await _mentions(memory)
     for _ in range(_TRIES):
         seen = await _looked(write, fresh, mentioned)
+        fresh = _in_order(fresh, seen.last)
+        memory = fresh.memory
         if await is_rejected(write, memory, seen.buried):
             return _refused(write, memory)
         retired = False
@@ -101,6 +108,16 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
     raise Conflict("the same memory is being changed at this moment; try again")
 
 
+def _in_order(fresh: Fresh, last: datetime | None) -> Fresh:
+    """Within a user recorded time never runs back, though a clock was put back: else what is new arrived outdated."""
+    memory = fresh.memory
+    if last is None or last < memory.recorded_at:
+        return fresh
+    moment = last + _TICK
+    since = moment if memory.valid_from == memory.recorded_at else memory.valid_from
+    return replace(fresh, memory=replace(memory, recorded_at=moment, valid_from=since))
+
+
 async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
     memory = fresh.memory
     return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
@@ -113,7 +130,8 @@ def _put_anew(past: Memory, new: Memory) -> bool:
 
 async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
     around = await neighbours(write, fresh.memory, fresh.material, fresh.placed, near)
-    return decide(fresh.memory, around, write.policy.merging.bands_for(write.model), write.now)
+    now = max(write.now, fresh.memory.recorded_at)  # which is ahead of a clock that was put back
+    return decide(fresh.memory, around, write.policy.merging.bands_for(write.model), now)
 
 
 def _refused(write: Write, memory: Memory) -> Outcome:
@@ -228,8 +246,10 @@ def _counted(write: Write, there: Memory, new: Memory) -> Memory:
     )
     if new.authority < there.authority:
         return counted
+    latest = max(said_at(there), said_at(new))
     return replace(
         counted,
+        asserted_at=latest if latest > said_at(replace(there, asserted_at=None)) else there.asserted_at,
         authority=max(there.authority, new.authority),
         importance=max(there.importance, new.importance),
         pinned=there.pinned or new.pinned,
@@ -247,6 +267,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
         return None
     await graph.mention(memory, named)
     edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
+    conflicts = await suspect(write, memory, decision.suspected)
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED
     match decision.action:
@@ -260,6 +281,10 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
             edges += [Edge(memory.id, n.memory.id, _strength(n), DISPUTES) for n in targets]
             outcome, change = "disputed", None
         case Action.OUTDATED:
+            for each in decision.overruled:
+                await supersede(write, each.memory, memory, _why(each))
+            fresh.placed.forget([each.memory.id for each in decision.overruled])
+            edges += [Edge(memory.id, n.memory.id, _strength(n), SUPERSEDES) for n in decision.overruled]
             outcome, change = "outdated", None
         case _:
             pass
@@ -268,7 +293,9 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
     write.changed(event, change, memory, None, evidence(memory, **about))
-    return Outcome(outcome, memory, overruled=tuple(n.memory.id for n in targets))
+    return Outcome(
+        outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts
+    )
 
 
 def _as_decided(write: Write, memory: Memory, decision: Decision) -> Memory:
@@ -277,7 +304,7 @@ def _as_decided(write: Write, memory: Memory, decision: Decision) -> Memory:
         case Action.DISPUTE:
             return replace(memory, trust_state=TrustState.DISPUTED)
         case Action.OUTDATED if first is not None:
-            until = memory.valid_until or first.valid_from or said_at(first)
+            until = min(filter(None, (memory.valid_until, said_at(first))))
             return replace(
                 memory, state=State.SUPERSEDED, superseded_by=first.id, superseded_at=write.now, valid_until=until
             )

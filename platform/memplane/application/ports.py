@@ -11,6 +11,7 @@ from memplane.application.jobs.records import Claim
 from memplane.application.portable import PortableReader
 from memplane.application.records import (
     Access,
+    ConflictPair,
     ContextField,
     Draw,
     Drawn,
@@ -181,6 +182,19 @@ class Reader(Protocol):
 
     async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
+        ...
+
+    async def conflicts(
+        self, scope: Scope, ids: Sequence[UUID] | None = None, *, before: UUID | None = None, limit: int
+    ) -> list[ConflictPair]:
+        """Pairs in scope that may contradict each other, newest first, those noted before ``before``.
+
+        Args:
+            scope: of both memories.
+            ids: only pairs with one of these memories.
+            before: the id of the last pair of the page before.
+            limit: the most pairs.
+        """
         ...
 
     async def edges_and_units(

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.asking import Asking, category_of, work_on
+from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
@@ -94,6 +95,7 @@ class Recalled:
     policy: str
     agent: str
     weights: Mapping[str, float]
+    conflicts: Conflicting = field(default_factory=dict)
 
 
 class RecallMemories:
@@ -145,6 +147,8 @@ class RecallMemories:
             rendered = await self._rendered(reader, scope, question, ranking, policy)
             if question.related and scope.believed_at is None:  # what was related then is not known
                 rendered = await _with_related(reader, scope, question, rendered)
+            memories = [item.unit for item in rendered.items if question.full and isinstance(item.unit, Memory)]
+            conflicts = await conflicting(reader, scope.narrowed_to_permission(), memories)
             # whatever the question narrows: else a revision passes whose change the agent was never told
             whole = replace(
                 present, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
@@ -156,7 +160,7 @@ class RecallMemories:
         weights = printed_weights(profile, model.name, asked)
         work = work_on([item.unit for item in rendered.items])
         usage, prompt = await offload(work, _usage, question, rendered, ranking.candidates, query)
-        return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights)
+        return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights, conflicts)
 
     @staticmethod
     async def _delta(reader: Reader, scope: Scope, question: Question) -> Delta | None:

@@ -106,6 +106,16 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class ConflictPair:
+    """Two memories that may contradict each other; ``id`` is that of the relation between them."""
+
+    id: UUID
+    from_id: UUID
+    to_id: UUID
+    noted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Entity:
     """Who or what memories mention.
 
@@ -170,6 +180,7 @@ class Seen:
         past: without one, the superseded or archived memory of its name.
         near: without either, its neighbours with their cosine, most similar first.
         known: entities of the names that it mentions, where they were looked up at once.
+        last: when the latest memory of its user was recorded.
     """
 
     buried: frozenset[str]
@@ -177,6 +188,7 @@ class Seen:
     past: Memory | None
     near: tuple[tuple[Memory, float], ...]
     known: tuple[KnownName, ...] | None
+    last: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,18 @@ class Graph(Protocol):
         """Where relations of a kind lead from a memory."""
         ...
 
+    async def conflicts(self, ids: Sequence[UUID]) -> Mapping[UUID, frozenset[UUID]]:
+        """By memory, the active memories that it may contradict, or of which somebody decided that both hold."""
+        ...
+
+    async def conflict(self, conflict_id: UUID) -> tuple[UUID, UUID] | None:
+        """Between which memories a possible conflict is; ``None`` when there is none of that id."""
+        ...
+
+    async def unlink(self, relation_id: UUID) -> None:
+        """Remove a relation."""
+        ...
+
     async def entities(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> list[UUID]:

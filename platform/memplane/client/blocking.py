@@ -97,6 +97,8 @@ class MemplaneSync:
     entity = _waits(Memplane.entity)
     alias = _waits(Memplane.alias)
     merge = _waits(Memplane.merge)
+    conflicts = _waits(Memplane.conflicts)
+    decide_conflict = _waits(Memplane.decide_conflict)
     consents = _waits(Memplane.consents)
     approve = _waits(Memplane.approve)
     refuse = _waits(Memplane.refuse)

@@ -214,6 +214,15 @@ class ConsentFields(ConsentNarrowing, total=False):
     limit: int
 
 
+class ConflictFields(TypedDict, total=False):
+    """`ConflictFilters`."""
+
+    user_id: str | None
+    agent: str | None
+    cursor: UUID | str | None
+    limit: int
+
+
 class DecisionEntry(TypedDict, total=False):
     """`BulkItem`, as a plain dictionary."""
 

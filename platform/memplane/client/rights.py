@@ -8,9 +8,10 @@ from uuid import UUID
 
 from memplane.client.calls import body_of, given, proposal_path, read, segment, write
 from memplane.client.connection import Connection
-from memplane.client.fields import ConsentFields, ConsentNarrowing, DecisionEntry
+from memplane.client.fields import ConflictFields, ConsentFields, ConsentNarrowing, DecisionEntry
 from memplane.client.lines import whole_lines
 from memplane.client.paging import PAGE_SIZE, each_of
+from memplane.contracts.conflicts import ConflictList, ConflictOutcome, ConflictVerdictRequest
 from memplane.contracts.consents import (
     AckRequest,
     ApproveRequest,
@@ -26,6 +27,7 @@ from memplane.contracts.consents import (
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
+from memplane.domain.conflicts import ConflictVerdict
 
 
 class RightsCalls:
@@ -43,6 +45,19 @@ class RightsCalls:
         """Every proposal that fits, newest first, fetched page by page as they are taken."""
         async for proposal in each_of(lambda cursor: self.consents(cursor=cursor, limit=page_size, **fields)):
             yield proposal
+
+    async def conflicts(self, **fields: Unpack[ConflictFields]) -> ConflictList:
+        """A page of pairs that may contradict each other, newest first; ``cursor`` is ``next`` of the page before."""
+        return await self._connection.ask(read("/v1/conflicts", **fields), ConflictList)
+
+    async def decide_conflict(
+        self, conflict_id: UUID | str, verdict: ConflictVerdict | str, *, agent: str | None = None
+    ) -> ConflictOutcome:
+        """Keep both memories (``keep_both``), or only the ``newer`` or the ``older`` one."""
+        body = body_of(ConflictVerdictRequest, given(verdict=verdict, agent=agent))
+        return await self._connection.ask(
+            write(f"/v1/conflicts/{segment(str(conflict_id))}/decide", body), ConflictOutcome
+        )
 
     async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
         """The person agrees to a proposal: the value holds from now on."""

@@ -125,6 +125,8 @@ class WriteOutcome(Message):
     external_id: str | None = None
     overruled: list[UUID] = []
     """Memories that it took the place of, that it disputes, or that are newer than it."""
+    possible_conflicts: list[UUID] = []
+    """Memories that it may contradict, though the words do not prove it: both stay, see `/v1/conflicts`."""
 
 
 class VerbRequest(Request):
@@ -208,6 +210,8 @@ class MemoryRecord(Message):
     pii: list[str]
     """Kinds of personal data in its text."""
     attributes: dict[str, JsonValue]
+    possible_conflicts: list[UUID] = []
+    """Memories that it may contradict, at most three; they wait for a verdict in `/v1/conflicts`."""
 
 
 class MemoryList(Message):

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memplane.domain.comparison_alignment import MAX_TRIED, Alignment, align
+from memplane.domain.comparison_anchor import is_anchored
 from memplane.domain.comparison_change import is_retracted, is_updated
 from memplane.domain.comparison_denial import is_contradicted
 from memplane.domain.comparison_parsing import Statement
+from memplane.domain.comparison_proof import is_hypothetical, is_proven, names_replaced
 from memplane.domain.comparison_roles import (
     has_other_owner,
     has_other_verbs,
@@ -60,6 +62,10 @@ def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> 
             verdict = Verdict.SAME
         if verdict is Verdict.SAME and is_turned(old.text, new.text):
             verdict = Verdict.RELATED
+        if verdict is None and names_replaced(lying) and is_proven(lying, Verdict.UPDATED):
+            verdict = Verdict.UPDATED
+        if verdict is not None and verdict.supersedes:
+            verdict = _proven(verdict, lying, old.text, new.text)
         if verdict is not None:
             return verdict
     if similarity >= bands.link_min:
@@ -68,6 +74,15 @@ def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> 
     if common and common >= bands.shared_min * len((old.keys | new.keys) - _USER):
         return Verdict.RELATED
     return Verdict.UNRELATED
+
+
+def _proven(verdict: Verdict, lying: Alignment, old: str, new: str) -> Verdict | None:
+    """A verdict that ends the old text, where the words prove it; else at most a suspicion."""
+    if is_hypothetical(old, new):
+        return None
+    if is_proven(lying, verdict):
+        return verdict
+    return Verdict.SUSPECTED if is_anchored(lying) else None
 
 
 def _is_unchanged(lying: Alignment) -> bool:

@@ -18,7 +18,7 @@ def is_contradicted(lying: Alignment) -> bool:
     old, new = lying.old, lying.new
     if is_other_subject(lying) or (old.ended < 0) != (new.ended < 0):
         return False
-    if _are_incompatible(old, new):
+    if are_incompatible(old, new):
         return True
     if (old.hedges ^ new.hedges) & {"wish", "next", "last", "previous"}:
         return False
@@ -101,7 +101,7 @@ def _ends_phrase(term: Term, told: Reading) -> bool:
 _STATES = frozenset().union(*(state for state, _ in phrases.INCOMPATIBLE))
 
 
-def _are_incompatible(old: Reading, new: Reading) -> bool:
+def are_incompatible(old: Reading, new: Reading) -> bool:
     """Whether one text names a state with which what the other names does not go."""
     for one, other in ((old, new), (new, old)):
         states = {form for term in one.terms if not term.denied for form in (term.low, *term.lexeme.forms)}

@@ -11,6 +11,7 @@ class Verdict(StrEnum):
     UPDATED = "updated"
     CONTRADICTED = "contradicted"
     RETRACTED = "retracted"
+    SUSPECTED = "possible_conflict"
     RELATED = "related"
     UNRELATED = "unrelated"
 

@@ -59,7 +59,12 @@ class Dated:
     found: bool
 
 
-def dated(text: str, lead: str, when: datetime | None, *, past: bool) -> Dated:
+RECURS = re.compile(r"\bborn\b|\b(?:birthday|anniversary|name day) (?:is|falls)\b", re.IGNORECASE)
+_GIVEN_YEAR = ("year1", "year2", "year3", "year", "iso")
+_YEAR = re.compile(r" (?:19|20)\d\d$")
+
+
+def dated(text: str, lead: str, when: datetime | None, *, past: bool, recurs: bool = False) -> Dated:
     """The text with its first time made absolute.
 
     Args:
@@ -67,12 +72,16 @@ def dated(text: str, lead: str, when: datetime | None, *, past: bool) -> Dated:
         lead: a time that stood before them, which goes to their end; or nothing.
         when: the time of the message; without it a relative time is left out.
         past: whether the words speak of the past, for 'on Friday' and 'in May'.
+        recurs: whether it is a day of every year, like a birthday: it gets no year that nobody said. So it does where
+            the words name such a day.
     """
     hit = None if lead else next((m for m in DATE.finditer(text) if _usable(m)), None)
     where = DATE.match(lead) if lead else hit
     if where is None:
         return Dated(text, None, found=False)
     moment, told = resolved(where, when, past=past)
+    if (recurs or RECURS.search(text)) and not any(where[name] for name in _GIVEN_YEAR):
+        moment, told = None, _YEAR.sub("", told)
     if hit is None:
         return Dated(f"{text} {told}".strip(), moment, found=True)
     before, after = _NEARLY.sub("", text[: hit.start()]).rstrip(), text[hit.end() :]

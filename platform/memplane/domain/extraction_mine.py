@@ -2,7 +2,7 @@
 
 import re
 
-from memplane.domain.extraction_dates import DATE, dated
+from memplane.domain.extraction_dates import DATE, RECURS, dated
 from memplane.domain.extraction_fact import Clause, Extracted, Telling
 from memplane.domain.extraction_frames import Frame
 from memplane.domain.extraction_guards import trivial
@@ -130,7 +130,7 @@ def _made(frame: Frame, owner: str, rest: str, clause: Clause, telling: Telling)
     rest = tidy(rest)
     if not rest or not bound(rest) or weight(rest) < 1 or (frame.rule == "relationship.together" and weight(rest) < 2):
         return None
-    time = dated(rest, clause.lead, telling.when, past=frame.tense == "past")
+    time = dated(rest, clause.lead, telling.when, past=frame.tense == "past", recurs=RECURS.search(owner) is not None)
     return told(f"{owner} {third(time.text)}", frame, time.moment)
 
 
@@ -179,7 +179,7 @@ def _particular(clause: Clause, telling: Telling) -> Extracted | None:
     )
     verb = "are" if what in ("pronouns", "hobbies") else "is"
     time = (
-        dated(value, clause.lead, telling.when, past=False)
+        dated(value, clause.lead, telling.when, past=False, recurs=what != "deadline")
         if what in ("deadline", "anniversary", "wedding anniversary")
         else None
     )

@@ -129,7 +129,8 @@ class Memory:
     """One discrete thing known.
 
     Times are UTC; ``confidence`` is 0…1; ``importance`` 1…5; ``authority`` is how far its writer was trusted, 0…3;
-    ``decay_rate`` is how fast its confidence wanes, for each day, 0 for never.
+    ``decay_rate`` is how fast its confidence wanes, for each day, 0 for never. ``asserted_at`` is the time of the
+    latest statement that was merged into it, where that is later than its own.
     """
 
     id: UUID
@@ -159,6 +160,7 @@ class Memory:
     event_time: datetime | None = None
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    asserted_at: datetime | None = None
     superseded_at: datetime | None = None
     superseded_by: UUID | None = None
     expires_at: datetime | None = None

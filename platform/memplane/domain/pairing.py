@@ -93,6 +93,7 @@ class Pair:
         later: what was said after it.
         similarity: cosine of their embeddings.
         ruled: what they are to each other by the rules; ``None`` where these cannot tell.
+        suspected: whether the rules suspect that they contradict each other, and cannot prove it.
         mergeable: whether somebody may hold them for the same: neither denies the other, and it is not that each
             names whom, or a number which, the other does not.
     """
@@ -102,6 +103,7 @@ class Pair:
     similarity: float
     ruled: Judgement | None
     mergeable: bool
+    suspected: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -222,7 +224,7 @@ def _pair(a: Memory, b: Memory, similarity: float, bands: Bands, read: dict[UUID
     if verdict is Verdict.UNRELATED:
         return None
     mergeable = similarity >= bands.check and not _is_apart(old, new)
-    return Pair(earlier, later, similarity, _RULED.get(verdict), mergeable)
+    return Pair(earlier, later, similarity, _RULED.get(verdict), mergeable, verdict is Verdict.SUSPECTED)
 
 
 def _is_apart(old: Statement, new: Statement) -> bool:

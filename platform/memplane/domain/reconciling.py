@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
-from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, weight
+from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, weight
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
 
@@ -15,6 +15,8 @@ COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
 """Types whose texts state facts; others are only ever exact duplicates."""
 OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
 MAX_LINKS = 5
+MAX_CONFLICTS = 3
+"""With so many others at most a memory is listed as a possible conflict."""
 _MAX_PARTS = 50
 _CLOCKS = timedelta(minutes=5)
 """How far two clocks may be apart before a time is one that is to come."""
@@ -35,7 +37,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A memory that is there, how similar it is (cosine), and what the new one is to it."""
+    """A memory that is there, how similar it is (cosine), and what the later of both is to the earlier one."""
 
     memory: Memory
     similarity: float
@@ -50,15 +52,19 @@ class Decision:
         action: what.
         targets: the memories that it concerns: the one to merge with, or those that are overruled or overrule.
         links: neighbours to relate it to.
+        suspected: neighbours that may contradict it, though their words do not prove it: both stay.
+        overruled: for a memory that is outdated, those that are older still and that it ends.
     """
 
     action: Action
     targets: tuple[Neighbour, ...] = ()
     links: tuple[Neighbour, ...] = ()
+    suspected: tuple[Neighbour, ...] = ()
+    overruled: tuple[Neighbour, ...] = ()
 
 
 def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
-    """What a new memory is to each of its neighbours; most similar first."""
+    """What a new memory is to each of its neighbours, or they to it where they are later; most similar first."""
     if new.type not in COMPARED:
         return [Neighbour(memory, similarity, Verdict.RELATED) for memory, similarity in found]
     statement = Statement.of(new.text.content)
@@ -73,18 +79,21 @@ def _told(new: Memory, statement: Statement, memory: Memory, similarity: float, 
     Words alone decide whether a less trusted writer contradicts a more trusted one: an odd name makes a claim unlike
     what it contradicts, and must not carry it past.
     """
-    verdict = _verdict(statement, memory, similarity, bands)
+    later = said_at(memory) > said_at(new)
+    verdict = _verdict(statement, memory, similarity, bands, later=later)
     trusted_less = new.authority < FULL_AUTHORITY and new.authority < weight(memory)
     if trusted_less and verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
-        by_words = _verdict(statement, memory, bands.update, bands)
+        by_words = _verdict(statement, memory, bands.update, bands, later=later)
         return by_words if by_words in OVERRULES else verdict
     return verdict
 
 
-def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
+def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands, *, later: bool) -> Verdict:
+    """What a text is to one that is there, or what that one is to it when it is the later one."""
     if similarity < bands.fallback:
         return Verdict.UNRELATED
-    return compare(_statement(memory.text.content), statement, similarity, bands)
+    there = _statement(memory.text.content)
+    return compare(statement, there, similarity, bands) if later else compare(there, statement, similarity, bands)
 
 
 def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: datetime) -> Decision:
@@ -92,8 +101,9 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
 
     One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
     authority. What overrules an older fact supersedes it, whatever its store, unless the older one has more authority:
-    then the new one is disputed. What is older than the fact that it would overrule comes too late, what is true no
-    longer overrules nothing, and neither does what is not yet true, though who is trusted less cannot say it unheard.
+    then the new one is disputed. The time of the facts decides which is older, not the order of their arrival: what a
+    later fact overrules arrives outdated, and still ends what is older still. What is true no longer overrules nothing,
+    and neither does what is not yet true, though who is trusted less cannot say it unheard.
     """
     for best in (n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)):
         action = _joined(new, best, bands)
@@ -102,19 +112,21 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
     links = tuple(related)[:MAX_LINKS]
     over = tuple(n for n in neighbours if n.verdict in OVERRULES)
+    suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)[:MAX_CONFLICTS]
     ended = new.valid_until is not None and new.valid_until <= now
     to_come = new.valid_from is not None and new.valid_from > now + _CLOCKS
     if not over or ended:
-        return Decision(Action.CREATE, links=links)
+        return Decision(Action.CREATE, links=links, suspected=() if ended else suspected)
     # whatever time it names: else a day that is to come would carry any claim past who knows better
     if any(weight(n.memory) > new.authority for n in over):
         return Decision(Action.DISPUTE, over, links)
     if to_come:
-        return Decision(Action.CREATE, links=links)
-    later = tuple(n for n in over if said_at(n.memory) > said_at(new))
+        return Decision(Action.CREATE, links=links, suspected=suspected)
+    later = sorted((n for n in over if said_at(n.memory) > said_at(new)), key=lambda n: said_at(n.memory))
+    earlier = tuple(n for n in over if said_at(n.memory) <= said_at(new))
     if later:
-        return Decision(Action.OUTDATED, later, links)
-    return Decision(Action.SUPERSEDE, over, links)
+        return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)
+    return Decision(Action.SUPERSEDE, earlier, links, suspected)
 
 
 def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
@@ -137,10 +149,12 @@ def says_more(text: MemoryText, other: MemoryText) -> bool:
 
 
 def said_at(memory: Memory) -> datetime:
-    """When it was said: the time of the turn that it was drawn from, else of its storing."""
-    if memory.source not in {Source.EXTRACTION, Source.CONSOLIDATION, Source.MIGRATION} or memory.valid_from is None:
-        return memory.recorded_at
-    return min(memory.valid_from, memory.recorded_at)  # nobody says a thing before it is told, whatever a payload has
+    """The time of the fact: since when it is true, else when it was stored; of one that was said again, the last time.
+
+    Never later than it was stored: what is still to come is no newer than what is true today.
+    """
+    first = memory.recorded_at if memory.valid_from is None else min(memory.valid_from, memory.recorded_at)
+    return first if memory.asserted_at is None else max(first, memory.asserted_at)
 
 
 def same_store(one: Memory, other: Memory) -> bool:

@@ -56,6 +56,7 @@ class PostgresUnitOfWork(SqlUnitOfWork):
         asked = {
             "buried": _as_statement(prepared.BURIED, buried),
             "there": _as_statement(prepared.same(memory), place),
+            "last": _as_statement(prepared.LAST_RECORDED, {"tenant_id": self._tenant, "user_id": memory.user_id}),
             "near": _unless(scan_statements(sources_of(look.scope), query, in_force.column)[0], taken),
         }
         if look.mentions:
@@ -70,6 +71,7 @@ class PostgresUnitOfWork(SqlUnitOfWork):
             past=None if there else next(iter(past), None),
             near=(),
             known=tuple(KnownName(**row) for row in rows.get("known", ())),
+            last=next((row["recorded_at"] for row in rows["last"]), None),
         )
         if seen.there is not None or seen.past is not None:
             return seen

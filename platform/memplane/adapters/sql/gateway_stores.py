@@ -10,8 +10,9 @@ from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, Session
 from memplane.application.records import Answered, Burial, Edge, KnownName
+from memplane.domain.conflicts import COMPATIBLE, POSSIBLE_CONFLICT
 from memplane.domain.entities import Mention
-from memplane.domain.memory import Memory, new_id
+from memplane.domain.memory import Memory, State, new_id
 
 UNKNOWN = "name"
 """The kind of a name of which the text does not show more."""
@@ -116,6 +117,37 @@ class SqlGraph:
             r.tenant_id == self._tenant, r.from_id == memory_id, r.relation_type == kind
         )
         return list((await self._session.execute(statement.order_by(r.to_id))).scalars())
+
+    async def conflicts(self, ids: Sequence[UUID]) -> dict[UUID, frozenset[UUID]]:
+        """By memory, the active memories that it may contradict, or of which somebody decided that both hold."""
+        r, m = tables.relations.c, tables.memories.c
+        found: dict[UUID, frozenset[UUID]] = {}
+        for near, far in ((r.from_id, r.to_id), (r.to_id, r.from_id)):
+            statement = sa.select(near.label("near"), far.label("far")).where(
+                r.tenant_id == self._tenant,
+                near.in_(sorted(ids)),
+                r.relation_type.in_((POSSIBLE_CONFLICT, COMPATIBLE)),
+                m.tenant_id == self._tenant,
+                m.id == far,
+                m.state == State.ACTIVE.value,
+            )
+            for row in await self._session.execute(statement):
+                found[row.near] = found.get(row.near, frozenset()) | {row.far}
+        return found
+
+    async def conflict(self, conflict_id: UUID) -> tuple[UUID, UUID] | None:
+        """Between which memories a possible conflict is; ``None`` when there is none of that id."""
+        r = tables.relations.c
+        statement = sa.select(r.from_id, r.to_id).where(
+            r.tenant_id == self._tenant, r.id == conflict_id, r.relation_type == POSSIBLE_CONFLICT
+        )
+        row = (await self._session.execute(statement)).one_or_none()
+        return None if row is None else (row.from_id, row.to_id)
+
+    async def unlink(self, relation_id: UUID) -> None:
+        """Remove a relation."""
+        r = tables.relations.c
+        await self._session.execute(sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id == relation_id))
 
     async def entities(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None

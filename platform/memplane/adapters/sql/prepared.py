@@ -56,6 +56,9 @@ PAST_OF_NAME = (
     .limit(1)
 )
 
+_NEWEST_IDS = sa.select(_M.recorded_at).where(_is(_M.tenant_id), _is(_M.user_id)).order_by(_M.id.desc()).limit(8)
+LAST_RECORDED = sa.select(sa.func.max(_NEWEST_IDS.subquery().c.recorded_at).label("recorded_at"))
+"""When the latest memory of a user was recorded: ids are ordered by time but for steps of a clock."""
 
 _STANDS = sa.select(sa.literal(1)).where(_is(_M.tenant_id), _is(_M.user_id))
 _OF_VALUE = _STANDS.where(_state(State.ACTIVE), _SAME_VALUE)

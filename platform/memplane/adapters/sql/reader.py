@@ -14,7 +14,7 @@ from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.ports import Unit
-from memplane.application.records import ContextField, Entity, EntityQuery, Proposal, ProposalQuery
+from memplane.application.records import ConflictPair, ContextField, Entity, EntityQuery, Proposal, ProposalQuery
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
@@ -111,6 +111,13 @@ class SqlReader(ABC):
         """Memories in scope that a relation links to one of ``ids``, strongest first."""
         rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
+
+    async def conflicts(
+        self, scope: Scope, ids: Sequence[UUID] | None = None, *, before: UUID | None = None, limit: int
+    ) -> list[ConflictPair]:
+        """Pairs in scope that may contradict each other, newest first, those noted before ``before``."""
+        rows = await self.rows(statements.conflicts(scope, self.syntax, ids, before, limit))
+        return [ConflictPair(**row) for row in rows]
 
     async def edges_and_units(
         self, scope: Scope, ids: Sequence[UUID], limit: int, wanted: Sequence[UUID]

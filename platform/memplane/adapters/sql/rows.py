@@ -56,8 +56,8 @@ _PLAIN = (
         "value_hash",
         "authority",
     ),
-    *("event_time", "valid_from", "valid_until", "recorded_at", "superseded_at", "updated_at", "last_accessed"),
-    *("last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
+    *("event_time", "valid_from", "valid_until", "asserted_at", "recorded_at", "superseded_at"),
+    *("updated_at", "last_accessed", "last_hit_at", "expires_at", "purge_at", "superseded_by", "version", "attributes"),
 )
 TEXT_COLUMNS = ("title", "content", "narrative", "facts", "steps", "tags", "related_files", "lang")
 _LISTS = ("facts", "steps", "tags", "related_files")

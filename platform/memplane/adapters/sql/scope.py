@@ -153,7 +153,8 @@ def turns_in(scope: Scope, syntax: Syntax, alias: str = "t") -> Predicate | None
 def _moment(found: Predicate, scope: Scope, alias: str) -> None:
     """What is true and believed at the moments that the scope names.
 
-    What overruled a memory later also said until when it was true: at an earlier moment nobody knew.
+    What overruled a memory later also said until when it was true: at an earlier moment nobody knew. One that was
+    overruled and has no end was wrong all along.
     """
     until = f"{alias}.valid_until IS NULL OR {alias}.valid_until > "
     if scope.believed_at is not None:
@@ -166,6 +167,8 @@ def _moment(found: Predicate, scope: Scope, alias: str) -> None:
         moment = found.syntax.value("true_at")
         found.conditions.append(f"({alias}.valid_from IS NULL OR {alias}.valid_from <= {moment})")
         found.conditions.append(f"({until}{moment})")
+        if scope.believed_at is None:
+            found.conditions.append(f"({alias}.superseded_at IS NULL OR {alias}.valid_until IS NOT NULL)")
     elif scope.believed_at is not None:
         found.conditions.append(f"({until}{found.syntax.value('believed_at')})")
     elif not scope.ended:

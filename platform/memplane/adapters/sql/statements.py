@@ -72,6 +72,12 @@ SELECT edge.via, edge.strength, {columns}
  WHERE {scope} AND m.id = edge.id AND edge.strength > 0 AND NOT {ids}
  ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
 
+# Served by ix_relations_conflicts and pk_memories; for some memories by their relations' indexes.
+_CONFLICTS = """
+SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at FROM relations r CROSS JOIN memories m CROSS JOIN memories o
+ WHERE r.tenant_id = {tenant} AND r.relation_type = 'possible_conflict' AND {page} AND {wanted}
+   AND m.id = r.from_id AND {scope} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
+
 # Served by ix_thread_revision_thread.
 _THREAD_USERS = """
 SELECT r.user_id FROM thread_revision r WHERE {users} AND r.thread_id = {thread_id} ORDER BY r.user_id LIMIT 2"""
@@ -255,6 +261,16 @@ def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> St
     return _filled(_RELATED, allowed, {"limit": limit}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
 
 
+def conflicts(scope: Scope, syntax: Syntax, ids: Sequence[UUID] | None, before: UUID | None, limit: int) -> Statement:
+    """A page of possible conflicts of which both memories are in scope, newest first; of some memories, or of all."""
+    allowed, other, wanted = memories_in(scope, syntax), memories_in(scope, syntax, "o"), "true"
+    if ids is not None:
+        allowed.values["ids"] = list(ids)
+        wanted = f"({syntax.any_of('r.from_id', 'ids')} OR {syntax.any_of('r.to_id', 'ids')})"
+    parts = {"page": _page("r.id", allowed, before), "wanted": wanted, "other": other.sql}
+    return _filled(_CONFLICTS, allowed, {"limit": limit}, **parts)
+
+
 def edges(tenant: str, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:
     """The strongest relations of the given memories, to others in whatever scope.
 
@@ -327,13 +343,8 @@ def changes(
     Folded, the latest change of each memory, the most important ones first, and how many memories there are.
     """
     allowed = memories_in(scope.narrowed_to_permission(), syntax, any_state=True)
-    values: dict[str, object] = {
-        "user_id": thread[0],
-        "thread_id": thread[1],
-        "since": since,
-        "limit": limit,
-        "now": scope.now,
-    }
+    place = {"user_id": thread[0], "thread_id": thread[1]}
+    values: dict[str, object] = {**place, "since": since, "limit": limit, "now": scope.now}
     return _filled(_CHANGED_MEMORIES if folded else _CHANGES, allowed, values)
 
 

@@ -136,6 +136,7 @@ memories = sa.Table(
     # time: when it was true, and when the system believed it
     time_column("event_time"),
     time_column("valid_from"),
+    time_column("asserted_at"),  # the time of the latest statement that was merged into it
     time_column("valid_until"),
     time_column("recorded_at", nullable=False),
     time_column("superseded_at"),
@@ -314,6 +315,13 @@ relations = sa.Table(
     time_column("updated_at", nullable=False),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.UniqueConstraint("tenant_id", "from_id", "to_id", "relation_type"),
+    sa.Index(
+        "ix_relations_conflicts",
+        "tenant_id",
+        "id",
+        postgresql_where=sa.text("relation_type = 'possible_conflict'"),
+        sqlite_where=sa.text("relation_type = 'possible_conflict'"),
+    ),
     to_memory("from_id", "fk_relations_from"),
     to_memory("to_id", "fk_relations_to"),
     sa.CheckConstraint("from_id <> to_id", name="two_ends"),

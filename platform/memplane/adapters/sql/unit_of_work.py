@@ -7,7 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql import tables
+from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
@@ -127,10 +127,12 @@ class SqlUnitOfWork:
         buried = await self.tombstones.held(memory.user_id, memory.category)
         there = await self.memories.find_duplicate(memory)
         past = await self.memories.find_past(memory) if there is None else None
+        place = {"tenant_id": self._tenant, "user_id": memory.user_id}
+        last = (await self._session.execute(prepared.LAST_RECORDED, place)).scalar_one_or_none()
         if there is not None or past is not None:
-            return Seen(buried, there, past, (), None)
+            return Seen(buried, there, past, (), None, last)
         near = await self.memories.nearest(look.scope, look.material, look.limit)
-        return Seen(buried, None, None, tuple(near), None)
+        return Seen(buried, None, None, tuple(near), None, last)
 
     async def reach_every_user(self) -> None:
         """Let the transaction touch rows of every user of the tenant from here on, whomever its caller is bound to."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.beside import evidence, is_rejected, supersede
+from memplane.application.beside import evidence, is_rejected, supersede, suspect
 from memplane.application.gateway import Write
 from memplane.application.jobs.pair_asking import Heard, Judged, asked
 from memplane.application.jobs.records import Spent
@@ -21,6 +21,7 @@ from memplane.application.ports import Policies, Storage
 from memplane.application.proposing import stated_in
 from memplane.application.records import Edge
 from memplane.application.transaction import UnitOfWork
+from memplane.domain.comparison import Verdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, Invalid, UserErased
 from memplane.domain.history import HistoryEvent
@@ -42,7 +43,7 @@ from memplane.domain.pairing import (
 )
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
-from memplane.domain.reconciling import said_at
+from memplane.domain.reconciling import Neighbour, said_at
 
 logger = logging.getLogger("memplane.jobs")
 SWEPT = 500
@@ -75,6 +76,7 @@ class Verdicts:
 
     user_id: str
     judged: Sequence[Judged]
+    suspected: Sequence[Pair]
     held: frozenset[UUID]
     spent: Spent
     skipped: str | None
@@ -117,7 +119,8 @@ class ConsolidateDaily:
         ruled = [Judged(pair, pair.ruled) for pair in pairs if pair.ruled is not None][:room]
         open_ = [pair for pair in pairs if pair.ruled is None][: room - len(ruled)]
         heard = await asked(self._thinking, self._about, (tenant, found.user_id), open_) if open_ else Heard()
-        return Verdicts(found.user_id, (*ruled, *heard.judged), held, heard.spent, heard.skipped)
+        suspected = [pair for pair in pairs if pair.suspected][:PAIRS]
+        return Verdicts(found.user_id, (*ruled, *heard.judged), suspected, held, heard.spent, heard.skipped)
 
 
 async def _looked(uow: UnitOfWork, place: str | None, as_of: datetime) -> Looked | None:
@@ -168,23 +171,32 @@ async def _consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Ba
         await write.dig([user])
     except UserErased:
         return Batch({}, user, spent=verdicts.spent)
-    ids = sorted({each for judged in verdicts.judged for each in judged.pair.ids})
+    ids = sorted({each for pair in _pairs(verdicts) for each in pair.ids})
     locked = {each.id: each for each in await write.uow.upkeep.locked(ids)}
     under = _Under(write, verdicts.held | await write.uow.pairs.held(user), locked)
-    read = {each.id: each.version for judged in verdicts.judged for each in (judged.pair.earlier, judged.pair.later)}
+    read = {each.id: each.version for pair in _pairs(verdicts) for each in (pair.earlier, pair.later)}
     changed = {each for each in ids if each not in locked or locked[each].version != read[each]}
     for judged in verdicts.judged:
         if changed.isdisjoint(judged.pair.ids) and judged.pair.ids <= under.now.keys():
             await _decided(under, judged, as_of)
+    for pair in verdicts.suspected:
+        if changed.isdisjoint(pair.ids) and pair.ids <= under.now.keys():
+            listed = await suspect(write, pair.later, [Neighbour(pair.earlier, pair.similarity, Verdict.SUSPECTED)])
+            under.counts["conflicts"] += len(listed)
     await write.uow.graph.link(under.edges, write.now)
     await write.uow.pairs.note(user, under.checks)
     await write.settle(user, None)
     return Batch(_told(under.counts), user, spent=verdicts.spent, skipped=verdicts.skipped)
 
 
+def _pairs(verdicts: Verdicts) -> list[Pair]:
+    """Every pair that the batch decides on or lists."""
+    return [*(judged.pair for judged in verdicts.judged), *verdicts.suspected]
+
+
 def _told(counts: Counter[str]) -> dict[str, float]:
     """What a batch did; duplicates before and after are those among the pairs that it decided on."""
-    names = ("pairs", "merged", "superseded", "kept")
+    names = ("pairs", "merged", "superseded", "kept", "conflicts")
     before = counts["duplicates"]
     told = {name: float(counts[name]) for name in names}
     left = before - counts["merged"]

@@ -11,6 +11,7 @@ from memplane.domain.errors import MemplaneError
 from memplane.entrypoints.cli import (
     audit,
     checkpoints,
+    conflicts,
     consents,
     conversations,
     doctor,
@@ -87,6 +88,7 @@ for _panel, _commands in (
         app.command(_name, rich_help_panel=_panel)(_command)
 app.command("export", rich_help_panel=_USER)(exporting.export)
 app.command("import", rich_help_panel=_USER)(importing.take_in)
+app.add_typer(conflicts.app, rich_help_panel=_CONSENT)
 app.add_typer(consents.app, rich_help_panel=_CONSENT)
 app.command("profile", rich_help_panel=_CONSENT)(consents.profile)
 app.command(rich_help_panel="Getting to know it")(demo)

@@ -12,6 +12,7 @@ from memplane.domain.errors import SettingsError
 from memplane.entrypoints.http import (
     audit,
     checkpoints,
+    conflicts,
     consents,
     entities,
     erasure,
@@ -53,6 +54,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(observations.router)
     app.include_router(sessions.router)
     app.include_router(checkpoints.router)
+    app.include_router(conflicts.router)
     app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(recovery.router)

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from memplane.application.browse import Conflicting
 from memplane.application.context import Context, ContextCall
 from memplane.application.correcting import Correction
 from memplane.application.ingest import StoredTurn
@@ -40,6 +41,7 @@ from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
 
 _TEXT = tuple(MemoryText.__slots__)
+_RECORDED = tuple(name for name in MemoryRecord.model_fields if name != "possible_conflicts")
 
 
 def question_of(request: QueryRequest) -> Question:
@@ -126,7 +128,7 @@ def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
     turn = item.unit if isinstance(item.unit, Turn) else None
     signals = {name: float(value) for name, value in item.parts.items() if isinstance(value, int | float)}
     more = {
-        "memory": record_of(memory) if memory and question.full else None,
+        "memory": record_of(memory, recalled.conflicts) if memory and question.full else None,
         "turn": turn_record_of(turn) if turn and question.full else None,
         "score_parts": signals if question.full else None,
         "explain": _explanation(item, recalled, signals) if question.explain else None,
@@ -163,12 +165,10 @@ def new_turn_of(request: NewTurnRequest) -> NewTurn:
     return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__})
 
 
-def record_of(memory: Memory) -> MemoryRecord:
-    """A memory as a record."""
-    values: dict[str, Any] = {
-        name: getattr(memory.text if name in _TEXT else memory, name) for name in MemoryRecord.model_fields
-    }
-    return MemoryRecord(**values)
+def record_of(memory: Memory, conflicts: Conflicting | None = None) -> MemoryRecord:
+    """A memory as a record, with what it may contradict where that was looked up."""
+    values: dict[str, Any] = {name: getattr(memory.text if name in _TEXT else memory, name) for name in _RECORDED}
+    return MemoryRecord(**values, possible_conflicts=list((conflicts or {}).get(memory.id, ())))
 
 
 def turn_record_of(turn: Turn) -> TurnRecord:
@@ -186,6 +186,7 @@ def outcome_of(outcome: Outcome) -> WriteOutcome:
         rev=outcome.rev,
         external_id=memory.external_id,
         overruled=list(outcome.overruled),
+        possible_conflicts=list(outcome.conflicts),
     )
 
 

@@ -74,3 +74,6 @@ CONSENTS: dict[str, Example] = {
 ACK: dict[str, Example] = {
     "turn": {"summary": "The user said yes in the chat", "value": {"turn_id": _OTHER}},
 }
+CONFLICT: dict[str, Example] = {
+    "newer": {"summary": "Only the newer memory holds", "value": {"verdict": "newer"}},
+}

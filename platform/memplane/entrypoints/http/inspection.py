@@ -21,7 +21,7 @@ async def why(memory_id: UUID, app: App, caller: Caller, agent: Agent = None) ->
     """Its sources, who wrote it, how it is believed, and what was decided about it; in whatever state it is."""
     found = await app.browse.why(caller, memory_id, agent)
     return WhyRecord(
-        memory=convert.record_of(found.memory),
+        memory=convert.record_of(found.memory, await app.browse.conflicting(caller, [found.memory], agent)),
         age_days=found.age_days,
         turns=[convert.turn_record_of(unit) for unit in found.sources if isinstance(unit, Turn)],
         memories=[convert.record_of(unit) for unit in found.sources if isinstance(unit, Memory)],

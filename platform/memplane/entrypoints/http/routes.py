@@ -232,7 +232,9 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
         limit=limit,
         agent=agent,
     )
-    return MemoryList(items=[convert.record_of(m) for m in page.items], next=str(page.next) if page.next else None)
+    marks = await app.browse.conflicting(caller, page.items, agent)
+    items = [convert.record_of(memory, marks) for memory in page.items]
+    return MemoryList(items=items, next=str(page.next) if page.next else None)
 
 
 @router.get("/memories/{memory_id}", responses=described(404), tags=["memories"], summary="Get a memory")
@@ -242,7 +244,7 @@ async def get_memory(
     """One memory, with its version as `ETag`."""
     memory = await app.browse.get(caller, memory_id, agent)
     response.headers["ETag"] = f'"{memory.version}"'
-    return convert.record_of(memory)
+    return convert.record_of(memory, await app.browse.conflicting(caller, [memory], agent))
 
 
 @router.patch(

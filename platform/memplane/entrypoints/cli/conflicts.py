@@ -1,0 +1,88 @@
+"""`memplane conflicts`: pairs of memories that may contradict each other, and verdicts on them, over HTTP."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.console import RenderableType
+
+from memplane.contracts.conflicts import ConflictList, ConflictOutcome
+from memplane.domain.conflicts import ConflictVerdict
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
+from memplane.entrypoints.cli.session import advised, session
+
+app = typer.Typer(
+    name="conflicts", invoke_without_command=True, help="Memories that may contradict each other: list them, decide."
+)
+_ADVICE: Mapping[str, str] = {
+    "not_found": "`memplane conflicts` lists those that the agent may decide on; another agent: --agent",
+    "trust_too_low": "use a fully trusted key: --key",
+}
+"""What to do about an error, by its code."""
+
+_id_of = id_of("`memplane conflicts` shows")
+ConflictId = Annotated[UUID, typer.Argument(metavar="ID", help="The conflict's id.", parser=_id_of)]
+Decision = Annotated[ConflictVerdict, typer.Argument(metavar="VERDICT", help="keep_both, newer or older.")]
+
+
+@app.callback()
+def conflicts(context: typer.Context) -> None:
+    """Memories that may contradict each other: list them, decide."""
+    if context.invoked_subcommand is None:
+        list_conflicts()
+
+
+@app.command("list")
+def list_conflicts(  # noqa: PLR0913 - one argument for each option
+    *,
+    user: Annotated[str | None, typer.Option("--user", help="Only this user's.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """List pairs of memories that may contradict each other, newest first."""
+    with session(url, key, agent, data) as opened:
+        found = opened.client.conflicts(user_id=user, limit=limit, cursor=cursor, agent=opened.agent)
+    show(found, *_list(found), as_json=json)
+
+
+@app.command()
+def decide(  # noqa: PLR0913 - one argument for each option
+    conflict_id: ConflictId,
+    verdict: Decision,
+    *,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Keep both memories, or only the newer or the older one."""
+    with advised(_ADVICE), session(url, key, agent, data) as opened:
+        done = opened.client.decide_conflict(conflict_id, verdict, agent=opened.agent)
+    show(done, *_decided(done), as_json=json)
+
+
+def _list(found: ConflictList) -> list[RenderableType]:
+    if not found.items:
+        return [plain("No conflict waits for a decision.", "dim")]
+    rows = table("user", "older", "newer", "id")
+    for each in found.items:
+        add(rows, each.user_id, each.older.content, each.newer.content, each.id)
+    return [rows, *more(found.next)]
+
+
+def _decided(done: ConflictOutcome) -> list[RenderableType]:
+    if done.superseded is None:
+        return [plain("kept both: they are not listed again")]
+    (kept,) = done.kept
+    return [
+        plain(f"superseded: {done.superseded}"),
+        plain(f"  {kept} holds; `memplane restore {done.superseded}` undoes this", "dim"),
+    ]
