@@ -292,8 +292,7 @@ async def _tried(once: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_pause(attempt))
         except sa.exc.TimeoutError as error:
             raise StorageUnavailable("all database connections are busy; try again shortly") from error
-        # the second from a search within the transaction, the third from a savepoint
-        except (sa.exc.DBAPIError, psycopg.Error, Interrupted) as error:
+        except (sa.exc.DBAPIError, psycopg.Error, Interrupted) as error:  # of a statement, a search, a savepoint
             cause = getattr(error, "orig", error)
             if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
                 raise _translated(cause) from error

@@ -232,7 +232,7 @@ class SqlUpkeep:
         found["extraction_errors"] = float((await self._session.execute(self._failed(since))).scalar_one())
         return {name: round(value, 4) for name, value in found.items()}
 
-    def _failed(self, since: datetime) -> sa.Select[tuple[int]]:
+    def _failed(self, since: datetime) -> sa.Select[int]:
         """How many facts of turns were lost since a moment because something broke."""
         e = tables.events.c
         of = (e.tenant_id == self._tenant, e.node.in_(("hotpath", "worker")), e.ts > since)
