@@ -129,6 +129,7 @@ class TestTransactions:
     ) -> None:
         kept, gone = (replace(FIRST, id=new_id(), value_hash=name) for name in ("kept", "gone"))
         attempts: list[str] = []
+        forgiven: list[str] = []
 
         async def work(uow: UnitOfWork) -> None:
             attempts.append(code)
@@ -141,11 +142,11 @@ class TestTransactions:
                         await uow._session.execute(sa.text(raised))  # type: ignore[attr-defined]  # PostgreSQL's
             except Interrupted:
                 raise
-            except Exception as error:
-                assert begun == 1, error
+            except Exception:  # noqa: BLE001 - as work does that forgives whatever fails
+                forgiven.append(code)
 
         app.run(app.wired.storage.write(Reach(TENANT), work))
-        assert len(attempts) == begun
+        assert (len(attempts), len(forgiven)) == (begun, 2 - begun)
         assert app.run(app.wired.browse.get(SUPERVISOR, kept.id)).value_hash == "kept"
         if begun == 2:  # the second time nothing failed
             assert app.run(app.wired.browse.get(SUPERVISOR, gone.id)).value_hash == "gone"

@@ -200,6 +200,7 @@ async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -
                 if result.outcome != REFUSED:
                     await corroborate(write, turn, stated, result.memory)
     except (Conflict, Invalid):
+        write.refused(memory)
         return Drawn(None, memory.text.content, stated.category, REFUSED)
     except (StorageUnavailable, EmbeddingMismatch, Interrupted):
         raise
