@@ -92,8 +92,7 @@ class IngestTurns:
             placed = Placed()
             for i in (i for i in places if stored[i].created):
                 stored[i] = await _drawn(write, stored[i], stated[i], speaker, placed)
-            for user_id in sorted({turn.user_id for turn in clean}):
-                await write.settle(user_id, None)  # nobody asks for a thread's revision; each turn has its own
+            await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
             return [stored[i] for i in range(len(clean))]
 
         users = {turn.user_id for turn in clean}
