@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files.loading import shipped_policies
 from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.killing import killed_after
 from support.model_server import ModelServer, Reply, called, spoken
 from support.model_server import refused as failing
 from support.nights import Night, Stopped, state
+from support.policies import EXTRACTION, changed
 from support.serving import RunningServer
 from support.telling import say, write
 
 ORDER = "Remember these steps for a release: 1) run the tests, 2) tag the commit, 3) push the tag."
+SEES = "profile, goals, preferences, event, activity, relationships, tasks, relationship_dynamic"
 STEPS = ["Run the tests.", "Tag the commit.", "Push the tag."]
 TOOLS = ("run_tests", "build_image", "push_image")
 
@@ -44,15 +45,10 @@ def repeated(caller: Caller, threads: int = 3, user: str = USER) -> list[str]:
 
 
 def dictating(start_server: Callable[..., RunningServer], folder: Path) -> Tenant:
-    """A tenant whose policy lets the supervisor write procedures, which it still does not read."""
-    for file in shipped_policies().glob("*.yaml"):
-        (folder / file.name).write_text(file.read_text())
-    categories = folder / "categories.yaml"
-    shipped = re.search(r"^  supervisor: \[(.*)\]$", categories.read_text(), re.MULTILINE)
-    assert shipped is not None
-    allowed = f"  supervisor: {{read: [{shipped[1]}], write: [{shipped[1]}, procedural]}}"
-    categories.write_text(categories.read_text().replace(shipped[0], allowed))
-    return Tenant(start_server(policies=folder))
+    """A tenant whose policy lets the supervisor read procedures, which it still does not write."""
+    supervisor = re.compile(r"^  supervisor: \[.*\]$", re.MULTILINE)
+    reads = f"  supervisor: {{read: [{SEES}, procedural], write: [{SEES}]}}"
+    return Tenant(start_server(policies=changed(folder, (supervisor, reads))))
 
 
 class TestDictated:
@@ -103,24 +99,25 @@ class TestDictated:
         assert procedures(executor) == []
 
 
-def test_an_agent_that_writes_no_procedures_dictates_none(
-    supervisor: Caller, executor: Caller, start_server: Callable[..., RunningServer], tmp_path: Path
-) -> None:
-    assert [each for each in supervisor.say(ORDER)["extracted"] if each["category"] == "procedural"] == []
-    assert procedures(executor) == []
+def test_who_writes_and_reads_no_procedures_dictates_them_all_the_same(supervisor: Caller, executor: Caller) -> None:
+    answer = supervisor.say(ORDER)
+    assert [each for each in answer["extracted"] if each["category"] == "procedural"] == []
+    assert answer["extracted_elsewhere"] == 1
+    assert len(procedures(executor)) == 1
     body = {"user_id": USER, "category": "procedural", "content": "How.", "type": "procedural", "steps": STEPS}
     refused(supervisor.post("/v1/memories", body), 403, "category_forbidden")
-    other = dictating(start_server, tmp_path)  # the control
-    assert [each["category"] for each in other.caller("supervisor").say(ORDER)["extracted"]] == ["procedural"]
-    assert len(procedures(other.caller("executor"))) == 1
+
+
+def test_where_extraction_is_not_set_the_recorder_must_write_procedures(
+    start_server: Callable[..., RunningServer], tmp_path: Path
+) -> None:
+    tenant = Tenant(start_server(policies=changed(tmp_path, (EXTRACTION, ""))))
+    assert tenant.caller("supervisor").say(ORDER)["extracted_elsewhere"] == 0
+    assert procedures(tenant.caller("executor")) == []
 
 
 class TestNeverUnasked:
     """No read brings a procedure that was not asked for; each brings it when it is."""
-
-    @pytest.fixture
-    def tenant(self, start_server: Callable[..., RunningServer], tmp_path: Path) -> Tenant:
-        return dictating(start_server, tmp_path)
 
     def test_on_every_read(self, tenant: Tenant, supervisor: Caller) -> None:
         supervisor.say(ORDER)

@@ -93,3 +93,65 @@ def test_only_adapters_and_migrations_ask_which_database_it_is() -> None:
     }
     assert asking  # the search does find some
     assert {path for path in asking if not path.startswith(MAY_ASK_FOR_THE_DIALECT)} == set()
+
+
+def naive_times(text: str) -> list[str]:
+    """Where a time may come to be without a zone: by a zone that may be none, or from a text that may have none.
+
+    ruff's DTZ rules see only what is written out.
+    """
+    tree = ast.parse(text)
+    exempt = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name == "instant"
+        for node in ast.walk(function)
+    }
+    found = []
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node not in exempt):
+        name = ast.unparse(call.func)
+        zones = [each.value for each in call.keywords if each.arg == "tzinfo"]
+        parsed = name.endswith("datetime.fromisoformat")
+        if parsed or any(not _is_zone(zone) for zone in zones):
+            found.append(f"{call.lineno}: {ast.unparse(call)}")
+    return found
+
+
+def _is_zone(zone: ast.expr) -> bool:
+    """Whether it is UTC, another time's own, or UTC at least."""
+    if isinstance(zone, ast.BoolOp) and isinstance(zone.op, ast.Or):
+        zone = zone.values[-1]
+    return ast.unparse(zone) == "UTC" or (isinstance(zone, ast.Attribute) and zone.attr == "tzinfo")
+
+
+def test_every_time_of_rules_and_use_cases_has_a_zone() -> None:
+    folders = ("platform/memplane/domain", "platform/memplane/application")
+    wrong = {path.relative_to(ROOT).as_posix(): naive_times(path.read_text()) for path in sources(*folders)}
+    assert {path: found for path, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "datetime(2023, 5, 1, tzinfo=zone)",
+        "moment.replace(tzinfo=None)",
+        "datetime(2023, 5, 1, tzinfo=when.tzinfo if when else None)",
+        "datetime.fromisoformat(text)",
+    ],
+)
+def test_a_time_that_may_have_none_is_found(line: str) -> None:
+    assert naive_times(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "datetime(2023, 5, 1, tzinfo=UTC)",
+        "datetime(2023, 5, 1, tzinfo=today.tzinfo)",
+        "datetime(2023, 5, 1, tzinfo=(when.tzinfo if when else None) or UTC)",
+        "def instant(text):\n    return datetime.fromisoformat(text)",
+        "date.fromisoformat(text)",
+    ],
+)
+def test_a_time_that_has_one_is_not(line: str) -> None:
+    assert not naive_times(line)

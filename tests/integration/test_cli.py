@@ -304,7 +304,11 @@ def test_the_shipped_policy_is_valid_and_shown() -> None:
     assert "By consent only, within 7 days: preferred_name, pronouns, city, language." in matrix.out
     consent = run("policy", "show", "--json").document["consent"]
     assert (consent["proposal_days"], consent["corroboration"]["turns"]) == (7, 2)
+    assert "Facts drawn from turns go to: profile, preferences, goals, tasks, projects, event" in matrix.out
+    assert run("policy", "show", "--json").document["extraction"]["write"][-1] == "procedural"
+    assert planner["drawn_into"] == []
     told = run("policy", "show", "--agent", "supervisor").out
+    assert "Facts drawn from the turns that it records go to: profile, preferences, goals" in told
     assert "Changes by consent only: preferred_name (profile), pronouns (profile)" in told
     assert "Changes by consent only: nothing" in run("policy", "show", "--agent", "planner").out
     unknown = run("policy", "show", "--agent", "nobody")

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
 
 from memplane.application.keys import NewKey
 from memplane.application.remember import NewMemory
-from memplane.application.transaction import UnitOfWork
+from memplane.application.transaction import Interrupted, UnitOfWork
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import (
     NotFound,
@@ -121,3 +122,34 @@ class TestTransactions:
             assert application.run(application.wired.browse.get(SUPERVISOR, memory.id)).value_hash == memory.value_hash
         with pytest.raises(NotFound):
             application.run(application.wired.browse.get(SUPERVISOR, gone.id))
+
+    @pytest.mark.parametrize(("code", "begun"), [("40001", 2), ("40P01", 2), ("23514", 1), ("22012", 1)])
+    def test_work_that_forgives_its_failures_does_not_forgive_the_transaction_s(
+        self, app: RunningApplication, code: str, begun: int
+    ) -> None:
+        kept, gone = (replace(FIRST, id=new_id(), value_hash=name) for name in ("kept", "gone"))
+        attempts: list[str] = []
+        forgiven: list[str] = []
+
+        async def work(uow: UnitOfWork) -> None:
+            attempts.append(code)
+            await uow.memories.add(kept, MATERIAL)
+            try:
+                async with uow.attempt():
+                    await uow.memories.add(gone, MATERIAL)
+                    if len(attempts) == 1:
+                        raised = f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$"
+                        await uow._session.execute(sa.text(raised))  # type: ignore[attr-defined]  # PostgreSQL's
+            except Interrupted:
+                raise
+            except Exception:  # noqa: BLE001 - as work does that forgives whatever fails
+                forgiven.append(code)
+
+        app.run(app.wired.storage.write(Reach(TENANT), work))
+        assert (len(attempts), len(forgiven)) == (begun, 2 - begun)
+        assert app.run(app.wired.browse.get(SUPERVISOR, kept.id)).value_hash == "kept"
+        if begun == 2:  # the second time nothing failed
+            assert app.run(app.wired.browse.get(SUPERVISOR, gone.id)).value_hash == "gone"
+        else:
+            with pytest.raises(NotFound):
+                app.run(app.wired.browse.get(SUPERVISOR, gone.id))

@@ -1,6 +1,6 @@
 """Facts drawn from chat messages by rule."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from time import perf_counter
 
 import pytest
@@ -306,6 +306,14 @@ def test_relative_dates(said: str, day: date) -> None:
     (undated,) = extract(said)
     assert "Rome" in undated.content
     assert not any(word in undated.content for word in ("yesterday", "last", "next", "ago", "tomorrow"))
+
+
+@pytest.mark.parametrize("when", [None, datetime(2024, 5, 15, 12, tzinfo=timezone(timedelta(hours=5)))])
+@pytest.mark.parametrize("date", ["in May 2023", "on 3 May 2023", "in 2023", "on 2023-05-03"])
+def test_a_date_has_the_zone_of_its_message_or_utc(date: str, when: datetime | None) -> None:
+    (found,) = extract(f"I moved to Rome {date}", when=when)
+    assert found.event_time is not None
+    assert (found.event_time.year, found.event_time.tzinfo) == (2023, UTC if when is None else when.tzinfo)
 
 
 def test_a_reminder_is_a_task() -> None:

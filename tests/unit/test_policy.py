@@ -260,6 +260,22 @@ class TestView:
             Trust.PUBLIC: False,
         }
 
+    def test_what_is_drawn_from_the_turns_that_it_records(self) -> None:
+        def drawn(**more: object) -> tuple[str, ...]:
+            allowlists = {
+                "scribe": Allowlist(read=(), write=("activity", "goals")),
+                "planner": POLICY.allowlists["planner"],
+            }
+            policy = replace(POLICY, allowlists=allowlists, **more)  # type: ignore[arg-type]  # fields of a policy
+            assert describe_agent(policy, "planner").drawn_into == ()  # it records none
+            return describe_agent(policy, "scribe").drawn_into
+
+        assert drawn() == ("activity", "goals")
+        assert drawn(extraction=("notes", "tasks")) == ("notes", "tasks")
+        assert drawn(extraction=()) == ()
+        with pytest.raises(CategoryForbidden, match="may not draw facts into goals; it may draw facts into notes"):
+            replace(POLICY, extraction=("notes",)).check_drawn("planner", "goals")
+
     def test_trust_narrows_the_allowlist(self) -> None:
         view = describe_agent(POLICY, "stranger")
         assert (view.read, view.write, view.asked_by_default) == ((), (), ())

@@ -33,7 +33,7 @@ CASES = {
     ),
     "unknown key at the top": Case(
         CATEGORIES, "turns:\n", "turns:\n", "extra: 1\nturns:\n",
-        9, "extra", "unknown key; accepted: categories, turns, allowlists",
+        9, "extra", "accepted: categories, turns, allowlists, pii, extraction",
     ),
     "unknown key of another name space": Case(
         TRUST, "  public: {sees: [], default_write: none}", "  public: {sees: [social], default_write: none}",
@@ -63,6 +63,28 @@ CASES = {
     "unknown category in a mapping": Case(
         CATEGORIES, "    write: []", "    write: [notes]", "    write:\n      - notes\n      - secrets",
         17, "allowlists.guest.write[1]", "unknown category 'secrets'; accepted:",
+    ),
+    "unknown category of extraction": Case(
+        CATEGORIES, "turns:\n", "extraction: {write: [notes]}\nturns:\n",
+        "extraction: {write: [notes, secrets]}\nturns:\n",
+        9, "extraction.write[1]", "unknown category 'secrets'; accepted: goals, tasks, notes",
+    ),
+    "unknown key of extraction": Case(
+        CATEGORIES, "turns:\n", "extraction: {write: []}\nturns:\n", "extraction: {write: [], read: [goals]}\nturns:\n",
+        9, "extraction.read", "unknown key; accepted: write",
+    ),
+    "extraction without write": Case(
+        CATEGORIES, "turns:\n", "extraction: {write: []}\nturns:\n", "extraction: {}\nturns:\n",
+        9, "extraction.write", "missing; required here: write",
+    ),
+    "extraction that says nothing": Case(
+        CATEGORIES, "turns:\n", "extraction: {write: []}\nturns:\n", "extraction:\nturns:\n",
+        9, "extraction", "expected a mapping, got nothing",
+    ),
+    "category twice in extraction": Case(
+        CATEGORIES, "turns:\n", "extraction: {write: [goals]}\nturns:\n",
+        "extraction: {write: [goals, goals]}\nturns:\n",
+        9, "extraction.write[1]", "'goals' is listed twice, first on line 9",
     ),
     "unknown category of turns": Case(
         CATEGORIES, "  category: tasks", "  category: goals", "  category: chat",

@@ -75,6 +75,17 @@ def test_the_shipped_allowlists(shipped: Policy) -> None:
     assert all(allowlist.trust is Trust.FULL for allowlist in shipped.allowlists.values())
 
 
+def test_extraction_writes_every_system_category_unless_the_folder_says_nothing(
+    shipped: Policy, tmp_path: Path
+) -> None:
+    assert shipped.extraction == tuple(shipped.categories)
+    assert shipped.drawn_into("supervisor") == shipped.drawn_into("planner") == tuple(shipped.categories)
+    write_small(tmp_path)
+    small = load_policy(tmp_path)
+    assert small.extraction is None
+    assert (small.drawn_into("planner"), small.drawn_into("guest")) == (("goals", "tasks"), ())
+
+
 def test_the_shipped_trust_levels(shipped: Policy) -> None:
     private, shared, social = Visibility
     assert {level: (rule.sees, rule.default_write) for level, rule in shipped.trust.items()} == {

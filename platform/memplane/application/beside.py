@@ -56,6 +56,11 @@ class Placed:
             self._memories.pop(memory_id, None)
             self._vectors.pop(memory_id, None)
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._memories.clear()
+        self._vectors.clear()
+
     def near(self, memory: Memory, vector: NDArray[np.float32]) -> list[tuple[Memory, float]]:
         """The nearest of the same user, category and type, with their cosine."""
         if not self._vectors:

@@ -1,5 +1,6 @@
 """Facts that users state in their turns, drawn by rule and stored like any other memory."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,21 +11,25 @@ from memplane.application.corroborating import corroborate
 from memplane.application.gateway import Write
 from memplane.application.placing import Fresh, place
 from memplane.application.proposing import held_back, stated_in
-from memplane.application.remember import NewMemory, prepare
+from memplane.application.remember import NewMemory, prepare_drawn
 from memplane.application.targets import AUTHORITY
+from memplane.application.transaction import Interrupted
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
-from memplane.domain.errors import Conflict, Invalid, MemplaneError
+from memplane.domain.errors import Conflict, EmbeddingMismatch, Invalid, MemplaneError, StorageUnavailable
 from memplane.domain.extraction import Extracted, extract
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain
 
+logger = logging.getLogger("memplane.extraction")
 MAX_DRAWN = 3
 REFUSED = "refused"
+FAILED = "failed"
+ERROR, SKIPPED = "error", "skipped"
 STEPS_IMPORTANCE, STEPS_CONFIDENCE = 3, 0.9
 """Of steps that a person dictates: nothing of that importance goes because nobody asks for it."""
 
@@ -53,32 +58,83 @@ class Drawn:
     overruled: tuple[UUID, ...] = ()
 
 
-def statements_of(
-    principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str
-) -> Sequence[Statement]:
-    """What a user's turn states, of the categories that the agent may write; as the policy lets it be stored."""
-    found = _dictated(principal, policy, turn, now, agent)
-    limit = MAX_DRAWN - len(found)
-    for stated in extract(turn.text, speaker=speaker_name(turn.actor_id), when=turn.event_time, limit=limit):
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A fact of a turn that is not stored.
+
+    Attributes:
+        category: of the fact; ``None`` where it did not come to one.
+        status: ``error`` when something broke, ``skipped`` when the policy keeps it out.
+    """
+
+    category: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What a turn states, and what of it is lost."""
+
+    statements: tuple[Statement, ...] = ()
+    lost: tuple[Lost, ...] = ()
+
+
+def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> TurnFacts:
+    """What a user's turn states, in the categories that extraction may write, as the policy lets it be stored.
+
+    Whatever goes wrong with a fact is logged and listed among what is lost: it costs neither the turn nor other facts.
+    """
+    read, lost = _read(policy, turn, agent)
+    found: list[Statement] = []
+    for stated in read:
         try:
-            memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
-        except MemplaneError:
-            continue  # not the agent's to write, or what the policy's own format refuses: no fact worth a turn
-        found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
-    return found
+            memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
+            found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
+        except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
+            lost.append(Lost(stated.category, SKIPPED))
+        except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
+            lost.append(failed(error, "preparing", stated))
+    return TurnFacts(tuple(found), tuple(lost))
 
 
-def _dictated(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> list[Statement]:
-    """The steps that a user tells to be remembered, where the agent that records the turn writes procedures."""
-    told = dictated(turn.text)
-    if told is None or PROCEDURAL not in policy.allowlist(agent).write:
-        return []
-    stated = Extracted(told.content, PROCEDURAL, MemoryType.PROCEDURAL, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)
+def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Lost]]:
+    """What rules find in a turn: the steps that it dictates, and facts."""
+    found: list[Extracted] = []
+    lost: list[Lost] = []
     try:
-        memory = prepare(principal, policy, _memory(turn, stated), now, agent, Source.EXTRACTION)
-    except MemplaneError:
-        return []  # as above
-    return [Statement(stated, memory, _sensitive(policy, stated, memory))]
+        found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
+    except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
+        lost.append(failed(error, "extracting"))
+    limit = MAX_DRAWN - len(found)
+    try:
+        found += extract(turn.text, speaker=speaker_name(turn.actor_id), when=turn.event_time, limit=limit)
+    except Exception as error:  # noqa: BLE001 - as above
+        lost.append(failed(error, "extracting"))
+    return found, lost
+
+
+def _dictated(turn: NewTurn) -> list[Extracted]:
+    """The steps that a user tells to be remembered."""
+    told = dictated(turn.text)
+    if told is None:
+        return []
+    kind = MemoryType.PROCEDURAL
+    return [Extracted(told.content, PROCEDURAL, kind, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)]
+
+
+def failed(error: Exception, stage: str, stated: Extracted | None = None) -> Lost:
+    """Log that a fact could not be stored, by type and rule: the error's own message may quote what was said."""
+    rule = stated.rule if stated else "unknown"
+    logger.warning("a fact of a turn is not stored: %s while %s, rule %s", type(error).__name__, stage, rule)
+    return Lost(stated.category if stated else None, ERROR)
+
+
+def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory) -> bool:
+    """Whether the agent that recorded a turn may read what is drawn from it, by category and store.
+
+    It depends on the turn's words and the policy alone: what is stored already plays no part.
+    """
+    return memory.category in policy.allowlist(agent).read and memory.visibility in policy.visible(principal.trust)
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
@@ -121,25 +177,40 @@ async def draw(
     """Place what a turn states; fields of the profile that need consent become proposals.
 
     What cannot be placed costs nobody the turn.
+
+    Raises:
+        StorageUnavailable, EmbeddingMismatch, Interrupted: nothing can be stored at this moment.
     """
     done: list[Drawn] = []
     for statement, material in facts:
-        stated = statement.stated
         memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
-        try:
-            async with write.attempt():
-                result = await held_back(write, memory, statement.sensitive)
-                if result is None:
-                    result = await place(write, Fresh(memory, material, agent, placed))
-                    if result.outcome != REFUSED:
-                        await corroborate(write, turn, stated, result.memory)
-        except (Conflict, Invalid):
-            done.append(Drawn(None, memory.text.content, stated.category, REFUSED))
-            continue
-        stored = result.proposal or (None if result.outcome == REFUSED else result.memory.id)
-        # the turn's own words: whether the agent may read what they were merged into is another matter
-        done.append(Drawn(stored, memory.text.content, stated.category, result.outcome, result.overruled))
+        fresh = Fresh(memory, material, agent, placed)
+        done.append(await _drawn(write, turn, replace(statement, memory=memory), fresh))
     return tuple(done)
+
+
+async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -> Drawn:
+    """Place one fact, in a savepoint of its own."""
+    stated, memory = statement.stated, statement.memory
+    try:
+        async with write.attempt():
+            result = await held_back(write, memory, statement.sensitive)
+            if result is None:
+                result = await place(write, fresh)
+                if result.outcome != REFUSED:
+                    await corroborate(write, turn, stated, result.memory)
+    except (Conflict, Invalid):
+        write.refused(memory)
+        return Drawn(None, memory.text.content, stated.category, REFUSED)
+    except (StorageUnavailable, EmbeddingMismatch, Interrupted):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
+        fresh.placed.clear()  # it may name what was taken back
+        write.lost(turn, stated.category, failed(error, "placing", stated).status)
+        return Drawn(None, memory.text.content, stated.category, FAILED)
+    stored = result.proposal or (None if result.outcome == REFUSED else result.memory.id)
+    # the turn's own words: whether the agent may read what they were merged into is another matter
+    return Drawn(stored, memory.text.content, stated.category, result.outcome, result.overruled)
 
 
 def _memory(turn: NewTurn, stated: Extracted) -> NewMemory:

@@ -19,7 +19,7 @@ from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UnderWay, UserQueues
-from memplane.application.records import OperationalEvent
+from memplane.application.records import EXTRACT, OperationalEvent
 from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
@@ -132,6 +132,11 @@ class Write:
         """Note that a memory waits for consent."""
         self._events.append(replace(self.event("propose", memory), memory_id=None))
 
+    def lost(self, turn: Turn, category: str | None, status: str) -> None:
+        """Note that a fact of a turn is not stored: ``error`` when something broke, ``skipped`` by the policy."""
+        noted = OperationalEvent(self._node, EXTRACT, status, self.now, turn.user_id, turn.thread_id)
+        self._events.append(replace(noted, category=category))
+
     def dismissed(self, subject: UUID, user_id: str, meta: Mapping[str, object]) -> None:
         """Note a decision that no memory came of: its history stands under the id of what was decided on."""
         self._history.append(self._entry(HistoryEvent.CONSENT, subject, user_id, meta))
@@ -156,6 +161,10 @@ class Write:
         self._history.append(self._entry(HistoryEvent.PURGE, turn.id, turn.user_id, meta))
         told = OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(told, category=self.policy.turns_category))
+
+    @property
+    def _node(self) -> str:
+        return "worker" if self.principal.is_job else "hotpath"
 
     def _entry(self, event: HistoryEvent, subject: UUID, user_id: str, meta: Mapping[str, object]) -> HistoryEntry:
         """An entry of the history without words. Which key wrote is in it: who acts for another hides behind nobody."""
@@ -194,7 +203,7 @@ class Write:
         """An operational event about a memory."""
         self._users.add(memory.user_id)
         return OperationalEvent(
-            node="worker" if self.principal.is_job else "hotpath",
+            node=self._node,
             op=op,
             status="ok",
             ts=self.now,

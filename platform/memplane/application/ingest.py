@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 
 from memplane.application.beside import Placed, is_erased
-from memplane.application.drawing import Drawn, Statement, draw, statements_of
+from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw, failed, is_readable, statements_of
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.records import ChangeEntry, OperationalEvent
@@ -33,12 +33,22 @@ class StoredTurn:
     Attributes:
         turn: the turn.
         created: whether this call stored it.
-        drawn: what was drawn from it.
+        drawn: what was drawn from it in categories that the agent reads.
+        elsewhere: how many facts it states in others, whatever became of them.
     """
 
     turn: Turn
     created: bool
     drawn: tuple[Drawn, ...] = ()
+    elsewhere: int = 0
+
+
+@dataclass(slots=True)
+class _Stated:
+    """What a turn states, ready to be placed."""
+
+    facts: list[tuple[Statement, SearchMaterial]] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
 
 
 class IngestTurns:
@@ -67,40 +77,74 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean, statements = await asyncio.to_thread(_prepared, principal, policy, new, now, speaker)
-        stated = [(place, statement) for place, found in enumerate(statements) for statement in found]
-        words = [statement.memory.text for _, statement in stated]
-        searched = await self._gateway.material(*(turn.text for turn in clean), *words)
-        material, found_by = searched[: len(clean)], searched[len(clean) :]
-        facts: dict[int, list[tuple[Statement, SearchMaterial]]] = {}
-        for (place, statement), found in zip(stated, found_by, strict=True):
-            facts.setdefault(place, []).append((statement, found))
+        clean, facts = await asyncio.to_thread(_prepared, principal, policy, new, now, speaker)
+        material, stated = await self._material(clean, facts)
 
         async def work(write: Write) -> list[StoredTurn]:
-            stored: list[StoredTurn | None] = [None] * len(clean)
-            placed = Placed()
+            stored: dict[int, StoredTurn] = {}
             # threads in one order for every writer, so that two batches cannot wait for each other
             places = sorted(range(len(clean)), key=lambda i: (clean[i].user_id, clean[i].thread_id, i))
             for (user_id, thread_id), group in groupby(places, key=lambda i: (clean[i].user_id, clean[i].thread_id)):
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
-                for i, turn in zip(mine, await append(write, user_id, thread_id, pairs), strict=True):
-                    stated = facts.get(i, ()) if turn.created else ()
-                    stored[i] = replace(turn, drawn=await draw(write, turn.turn, stated, speaker, placed))
-                await write.settle(user_id, None)  # nobody asks for the thread's revision; each turn has its own
-            return [turn for turn in stored if turn is not None]
+                stored.update(zip(mine, await append(write, user_id, thread_id, pairs), strict=True))
+            # all turns before the first fact: what becomes of facts that the agent may not read shows in no revision
+            placed = Placed()
+            for i in (i for i in places if stored[i].created):
+                stored[i] = await _drawn(write, stored[i], stated[i], speaker, placed)
+            await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
+            return [stored[i] for i in range(len(clean))]
 
         users = {turn.user_id for turn in clean}
         return await self._gateway.run(principal, policy, now, work, users=users, once=once)
 
+    async def _material(
+        self, turns: Sequence[NewTurn], facts: Sequence[TurnFacts]
+    ) -> tuple[list[SearchMaterial], list[_Stated]]:
+        """Search material of turns, and of what they state; what cannot be made for a fact costs that fact alone."""
+        texts = [turn.text for turn in turns]
+        words = [statement.memory.text for each in facts for statement in each.statements]
+        stated = [_Stated(lost=list(each.lost)) for each in facts]
+        try:
+            made = await self._gateway.material(*texts, *words)
+        except Exception:
+            if not words:
+                raise
+            return await self._gateway.material(*texts), await self._one_by_one(facts, stated)
+        found = iter(made[len(texts) :])
+        for each, ready in zip(facts, stated, strict=True):
+            ready.facts = [(statement, next(found)) for statement in each.statements]
+        return made[: len(texts)], stated
+
+    async def _one_by_one(self, facts: Sequence[TurnFacts], stated: list[_Stated]) -> list[_Stated]:
+        for each, ready in zip(facts, stated, strict=True):
+            for statement in each.statements:
+                try:
+                    ready.facts.append((statement, await self._gateway.material_of(statement.memory.text)))
+                except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
+                    ready.lost.append(failed(error, "embedding", statement.stated))
+        return stated
+
+
+async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, placed: Placed) -> StoredTurn:
+    """A new turn with what was drawn from it."""
+    for each in stated.lost:
+        write.lost(stored.turn, each.category, each.status)
+    done = await draw(write, stored.turn, stated.facts, agent, placed)
+    readable = [is_readable(write.principal, write.policy, agent, statement.memory) for statement, _ in stated.facts]
+    told = tuple(drawn for drawn, reads in zip(done, readable, strict=True) if reads)
+    return replace(stored, drawn=told, elsewhere=readable.count(False))
+
 
 def _prepared(
     principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str
-) -> tuple[list[NewTurn], list[Sequence[Statement]]]:
+) -> tuple[list[NewTurn], list[TurnFacts]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
     clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
     return clean, [
-        statements_of(principal, policy, turn, now, agent) if turn.role is Role.USER and turn.auto_extract else ()
+        statements_of(principal, policy, turn, now, agent)
+        if turn.role is Role.USER and turn.auto_extract
+        else TurnFacts()
         for turn in clean
     ]
 

@@ -28,6 +28,7 @@ from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Trust
 from memplane.domain.profile_statements import Stated, stated_fields
 from memplane.domain.scope import trust_levels
+from memplane.domain.text import instant
 from memplane.domain.tombstones import value_key
 
 QUEUED = "queued_for_consent"
@@ -214,7 +215,7 @@ def draft_of(proposal: Proposal, now: datetime) -> Memory:
     words: dict[str, Any] = {
         name: tuple(value) if name in _LISTS else value for name, value in (kept.get("text") or said).items()
     }
-    rest: dict[str, Any] = {name: datetime.fromisoformat(kept[name]) for name in _TIMES if kept.get(name)}
+    rest: dict[str, Any] = {name: instant(kept[name]) for name in _TIMES if kept.get(name)}
     rest = {name: moment for name, moment in rest.items() if name not in _ENDS or moment > now}
     rest |= {name: kept[name] for name in _PLAIN if name in kept}
     text = MemoryText(**words)

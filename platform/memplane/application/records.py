@@ -61,6 +61,10 @@ class Told:
     most: int
 
 
+EXTRACT = "extract"
+"""The operation of an event that counts a fact of a turn which is not stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperationalEvent:
     """One entry of the operational tracking."""

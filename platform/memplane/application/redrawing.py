@@ -77,7 +77,7 @@ def _said(
 
     @cache
     def stated(place: int, agent: str) -> Sequence[Statement]:
-        return statements_of(writer, policy, as_said(turns[place]), now, agent)
+        return statements_of(writer, policy, as_said(turns[place]), now, agent).statements
 
     found: list[_Found] = []
     for memory in facts:
@@ -94,10 +94,10 @@ def _said(
 
 
 def _hearing(policy: Policy, category: str) -> str | None:
-    """The first agent of the policy that reads and writes turns, and writes a category."""
+    """The first agent of the policy that reads and writes turns, from which facts of a category are drawn."""
     turns = policy.turns_category
     hears = (name for name, may in policy.allowlists.items() if turns in may.read and turns in may.write)
-    return next((name for name in hears if category in policy.allowlist(name).write), None)
+    return next((name for name in hears if category in policy.drawn_into(name)), None)
 
 
 def _nearest(policy: Policy, memory: Memory, stated: Sequence[Statement]) -> Statement | None:

@@ -125,7 +125,8 @@ class Remember:
             if placed is None:  # a transaction that begins anew has placed nothing yet
                 placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
-            return replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
+            placed = replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
+            return _readable(policy, speaker, placed)
 
         done = await self._gateway.run(principal, policy, now, work, users=[memory.user_id], once=once)
         if done.outcome == "refused":
@@ -214,7 +215,7 @@ class Remember:
             meta = {"fields": sorted(changes), "was": was}
             write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, meta)
             rev = await write.settle(changed.user_id, changed.thread_id)
-            return Outcome("updated", changed, rev, overruled)
+            return _readable(policy, speaker, Outcome("updated", changed, rev, overruled))
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -257,11 +258,31 @@ class Remember:
         return await self._gateway.run(principal, policy, now, work)
 
 
+def _readable(policy: Policy, agent: str, outcome: Outcome) -> Outcome:
+    """An outcome without the ids of what was overruled, in a category that the agent writes and does not read."""
+    reads = outcome.memory.category in policy.allowlist(agent).read
+    return outcome if reads else replace(outcome, overruled=())
+
+
 def prepare(
     principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source = Source.AGENT
 ) -> Memory:
     """A new memory, authorised, normalised and constrained, ready to be stored."""
     policy.check_write(agent, new.category)
+    return _composed(principal, policy, new, now, agent, source)
+
+
+def prepare_drawn(
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source = Source.EXTRACTION
+) -> Memory:
+    """The same for what is drawn from turns that an agent recorded, which goes by the allowlist of extraction."""
+    policy.check_drawn(agent, new.category)
+    return _composed(principal, policy, new, now, agent, source)
+
+
+def _composed(
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source
+) -> Memory:
     user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):

@@ -210,4 +210,4 @@ def _stood(body: object) -> bool:
 
 
 def _silent(body: Mapping[str, object]) -> Mapping[str, object]:
-    return {**body, "extracted": []}
+    return {**body, "extracted": [], "extracted_elsewhere": 0}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.erasure import ERASED, Erasure, Grave
 from memplane.domain.errors import Invalid
 from memplane.domain.principal import Reach
+from memplane.domain.text import instant
 
 Note = Mapping[str, Any]
 
@@ -138,7 +138,7 @@ def _erasure(entry: Note) -> Erasure:
         subject=entry["subject"],
         actor=entry["actor"],
         policy_hash=entry["policy_hash"],
-        started_at=datetime.fromisoformat(entry["started_at"]),
+        started_at=instant(entry["started_at"]),
         counts=entry["counts"],
-        finished_at=None if finished is None else datetime.fromisoformat(finished),
+        finished_at=None if finished is None else instant(finished),
     )

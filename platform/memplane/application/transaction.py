@@ -43,6 +43,18 @@ from memplane.domain.memory import Memory, MemoryText, Turn
 from memplane.domain.scope import Scope
 
 
+class Interrupted(Exception):
+    """The database ended the transaction, or does not answer: only the storage can begin the work again.
+
+    Attributes:
+        orig: the driver's own error, if there was one.
+    """
+
+    def __init__(self, orig: BaseException | None = None) -> None:
+        super().__init__("the transaction was interrupted")
+        self.orig = orig
+
+
 class MemoryStore(Protocol):
     """Memories within a transaction."""
 
@@ -363,7 +375,11 @@ class UnitOfWork(Protocol):
     co_recalls: CoRecalls
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
-        """Work within the transaction that is taken back alone when it fails."""
+        """Work within the transaction that is taken back alone when it fails.
+
+        Raises:
+            Interrupted: the transaction cannot go on; do not catch it.
+        """
         ...
 
     async def look(self, look: Look) -> Seen:

@@ -252,7 +252,7 @@ class Extracted(Message):
     """What was drawn from a turn."""
 
     id: UUID | None
-    """Of the memory, or of the proposal that waits for consent; null when it was refused."""
+    """Of the memory, or of the proposal that waits for consent; null when it was refused or failed."""
     content: str
     category: str
     action: str
@@ -266,6 +266,9 @@ class TurnOutcome(Message):
     seq: int
     rev: int
     extracted: list[Extracted] = []
+    """What was drawn from it in categories that the agent may read."""
+    extracted_elsewhere: int = 0
+    """How many facts it states in other categories, whatever became of them."""
     external_id: str | None = None
 
 

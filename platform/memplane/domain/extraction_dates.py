@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 _MONTH_NAMES = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_NAMES.split()
@@ -132,29 +132,34 @@ def resolved(found: re.Match[str], when: datetime | None, *, past: bool) -> tupl
 
 def _fixed(found: re.Match[str], when: datetime | None, *, past: bool) -> tuple[datetime | None, str, str] | None:
     """A calendar date; its year is taken from the message where it is not said."""
-    tz = when.tzinfo if when else None
     if found["iso"]:
-        moment = datetime.fromisoformat(found["iso"]).replace(tzinfo=tz)
+        written = date.fromisoformat(found["iso"])
+        moment = _midnight(written.year, written.month, written.day, when)
         return moment, _day(moment), "on"
     if found["year"]:
-        return datetime(int(found["year"]), 1, 1, tzinfo=tz), found["year"], "in"
+        return _midnight(int(found["year"]), 1, 1, when), found["year"], "in"
     for month, day, year in (("month1", "day1", "year1"), ("month2", "day2", "year2"), ("alone", None, "year3")):
         if not found[month]:
             continue
         number, of = _month(found[month]), int(found[day]) if day else 1
         named = _MONTHS[number - 1].capitalize()
         if found[year]:
-            moment = datetime(int(found[year]), number, of, tzinfo=tz)
+            moment = _midnight(int(found[year]), number, of, when)
         elif when is None:
             return None, f"{of} {named}" if day else named, "on" if day else "in"
         else:
-            moment = datetime(when.year, number, of, tzinfo=tz)
+            moment = _midnight(when.year, number, of, when)
             if past and moment > when:
                 moment = moment.replace(year=when.year - 1)
             elif not past and (moment.month, moment.day if day else 31) < (when.month, when.day):
                 moment = moment.replace(year=when.year + 1)
         return moment, _day(moment) if day else f"{named} {moment.year}", "on" if day else "in"
     return None
+
+
+def _midnight(year: int, month: int, day: int, when: datetime | None) -> datetime:
+    """The beginning of a day in the zone of the message; in UTC where its time is not known."""
+    return datetime(year, month, day, tzinfo=(when.tzinfo if when else None) or UTC)
 
 
 def _relative(found: re.Match[str], today: datetime, *, past: bool) -> tuple[datetime, str, str]:

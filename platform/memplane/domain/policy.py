@@ -225,6 +225,8 @@ class Policy:
         allowlists: by agent.
         trust: by level.
         turns_category: the category of conversation turns.
+        extraction: categories that facts drawn from turns are written to; ``None`` for those that the agent which
+            recorded the turn may write.
         writing: text rules.
         rankings: ranking profiles by name; ``default`` is always there.
         merging: from which similarity on two texts may be one fact.
@@ -246,6 +248,7 @@ class Policy:
     digest: str
     lifecycle: LifecycleRules = field(default_factory=LifecycleRules)
     workers: WorkerRules = field(default_factory=WorkerRules)
+    extraction: tuple[str, ...] | None = None
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
     def allowlist(self, agent: str) -> Allowlist:
@@ -289,6 +292,18 @@ class Policy:
             CategoryForbidden: the category is not in the allowlist.
         """
         self._refuse_outside(agent, (category,), self.allowlist(agent).write, "write")
+
+    def drawn_into(self, agent: str) -> tuple[str, ...]:
+        """The categories that facts may be written to which are drawn from turns that ``agent`` recorded."""
+        return self.allowlist(agent).write if self.extraction is None else self.extraction
+
+    def check_drawn(self, agent: str, category: str) -> None:
+        """Refuse a fact drawn from a turn that ``agent`` recorded, when its category takes none.
+
+        Raises:
+            CategoryForbidden: the category is not among those of :meth:`drawn_into`.
+        """
+        self._refuse_outside(agent, (category,), self.drawn_into(agent), "draw facts into")
 
     def _refuse_outside(self, agent: str, wanted: tuple[str, ...], allowed: tuple[str, ...], verb: str) -> None:
         refused = [name for name in wanted if name not in allowed]

@@ -44,6 +44,8 @@ class AgentView:
         turns_category: the category of conversation turns.
         sees_turns: whether conversation turns reach it: it reads their category, and sees the private store, where
             turns count as lying.
+        drawn_into: the categories that facts go to which are drawn from the turns it records; empty when it records
+            none.
         digest: which policy says so.
     """
 
@@ -55,6 +57,7 @@ class AgentView:
     asked_by_default: tuple[str, ...]
     turns_category: str
     sees_turns: bool
+    drawn_into: tuple[str, ...]
     digest: str
 
     @property
@@ -90,6 +93,7 @@ def describe_agent(policy: Policy, agent: str) -> AgentView:
     level = policy.trust[allowlist.trust]
     reads = frozenset(allowlist.read if level.sees else ())
     writes = frozenset(allowlist.write if level.default_write else ())
+    records = policy.turns_category in writes and Visibility.PRIVATE in level.sees
     names = dict.fromkeys((*allowlist.read, *allowlist.write))
     return AgentView(
         agent=agent,
@@ -100,6 +104,7 @@ def describe_agent(policy: Policy, agent: str) -> AgentView:
         asked_by_default=tuple(name for name in policy.readable(agent, None) if name in reads),
         turns_category=policy.turns_category,
         sees_turns=policy.turns_category in reads and Visibility.PRIVATE in level.sees,
+        drawn_into=policy.drawn_into(agent) if records else (),
         digest=policy.digest,
     )
 

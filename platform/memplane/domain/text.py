@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 
 from memplane.domain.errors import InvalidText
 
@@ -52,6 +53,12 @@ def normalise(text: str, field: str = "text") -> str:
     if not any(not c.isspace() and unicodedata.category(c) not in ("Cf", "Zl", "Zp") for c in clean):
         raise InvalidText(f"{field}: is empty", field=field)
     return clean
+
+
+def instant(text: str) -> datetime:
+    """A moment from its ISO 8601 text; one without a zone is UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def words(text: str) -> list[str]:

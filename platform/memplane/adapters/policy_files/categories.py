@@ -20,6 +20,7 @@ class CategoryRules:
     categories: Mapping[str, Category]
     allowlists: Mapping[str, Allowlist]
     turns_category: str
+    extraction: tuple[str, ...] | None = None
 
     @property
     def sensitive_fields(self) -> frozenset[str]:
@@ -34,7 +35,7 @@ def read_categories(root: Value, sensitive: Collection[str] | None = None) -> Ca
         root: the file.
         sensitive: the fields that need consent; ``None`` when they are not known, for their own file is wrong.
     """
-    fields = root.fields(("categories", "turns", "allowlists"), ("pii",))
+    fields = root.fields(("categories", "turns", "allowlists"), ("pii", "extraction"))
     everywhere = _screening(fields["pii"])
     groups = fields["categories"].fields(("system",), ("custom",))
     categories: dict[str, Category] = {}
@@ -49,12 +50,15 @@ def read_categories(root: Value, sensitive: Collection[str] | None = None) -> Ca
                 lines[category.name] = item.line
     turns = fields["turns"].fields(("category",))["category"]
     agents = fields["allowlists"].table()
+    extraction = fields["extraction"]
+    drawn = extraction.fields(("write",))["write"]
     if not categories and len(root.report):  # they could not be read: every use of one would be reported as unknown
         return CategoryRules(categories, {}, "")
     return CategoryRules(
         categories=MappingProxyType(categories),
         allowlists=MappingProxyType({agent: _allowlist(value, categories) for agent, value in agents.items()}),
         turns_category=turns.known("category", categories),
+        extraction=_names(drawn, categories) if extraction.present else None,
     )
 
 

@@ -59,6 +59,7 @@ def load_policy(folder: Path) -> Policy:
         categories=kinds.categories,
         allowlists=kinds.allowlists,
         turns_category=kinds.turns_category,
+        extraction=kinds.extraction,
         trust=read_trust(roots[TRUST]),
         writing=read_writing(roots[WRITING]),
         rankings=read_ranking(roots[RANKING]),

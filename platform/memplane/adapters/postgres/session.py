@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import sqlalchemy as sa
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import PipelineStatus
@@ -29,6 +30,7 @@ from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, Row, Session, Values, table_of
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
+from memplane.application.transaction import Interrupted
 from memplane.domain.co_recall import APART, CO_RECALLED
 from memplane.domain.embeddings import Column, InForce
 from memplane.domain.errors import StorageError
@@ -77,8 +79,14 @@ SELECT %(tenant)s, (%(ids)s::uuid[])[row_number() OVER (ORDER BY told.thread_id,
        WITH ORDINALITY AS c (memory_id, event, category, place))"""
 
 
-class BegunAnew(Exception):
+class BegunAnew(Interrupted):
     """Another transaction came first, with a row of the same name or another model: this one starts again."""
+
+
+_OF_ONE_STATEMENT = (
+    psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError,
+)  # fmt: skip
+"""After these a transaction can go on from a savepoint."""
 
 
 class PostgresSession(Session):
@@ -112,8 +120,11 @@ class PostgresSession(Session):
             async with self._connection.begin_nested():
                 yield
                 await self.flush()
-        except BaseException:
+        except BaseException as error:
             self._waiting.clear()
+            cause = getattr(error, "orig", error)
+            if isinstance(cause, psycopg.Error) and not isinstance(cause, _OF_ONE_STATEMENT):
+                raise Interrupted(cause) from error
             raise
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
@@ -199,7 +210,7 @@ class PostgresSession(Session):
             rows = list(await cursor.fetchall())
         for name in _MUST & set(waiting):
             if rows[0][name] != len(waiting[name]):
-                raise BegunAnew(name)
+                raise BegunAnew
         return rows
 
     async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
@@ -254,7 +265,7 @@ class PostgresSession(Session):
         self._asked = None
         if found != self.in_force:
             self._known[self.tenant] = found
-            raise BegunAnew("the embedding model")
+            raise BegunAnew
 
 
 async def driver_of(connection: SqlConnection) -> ExchangeConnection:

@@ -37,7 +37,7 @@ from memplane.adapters.sql.unit_of_work import Ways, lock_names
 from memplane.adapters.sql.vectors import vectors_of
 from memplane.application.ports import Reader
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
-from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
@@ -292,7 +292,7 @@ async def _tried(once: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_pause(attempt))
         except sa.exc.TimeoutError as error:
             raise StorageUnavailable("all database connections are busy; try again shortly") from error
-        except (sa.exc.DBAPIError, psycopg.Error) as error:  # the second from a search within the transaction
+        except (sa.exc.DBAPIError, psycopg.Error, Interrupted) as error:  # of a statement, a search, a savepoint
             cause = getattr(error, "orig", error)
             if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
                 raise _translated(cause) from error

@@ -12,6 +12,7 @@ from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import Session
 from memplane.application.jobs.records import Due, Swept, Wanted
+from memplane.application.records import EXTRACT
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import Weighed
@@ -201,7 +202,7 @@ class SqlUpkeep:
         return Swept(await self._session.changed(gone), row.last if row.found == limit else None)
 
     async def tally(self, since: datetime) -> Mapping[str, float]:
-        """What was made, promoted, archived and deleted since a moment, and what there is on average."""
+        """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
         m, h = tables.memories.c, tables.history.c
         active = m.state == State.ACTIVE
         made = sa.select(
@@ -228,7 +229,14 @@ class SqlUpkeep:
         counts = {row.event: row.times for row in await self._session.execute(done.group_by(h.event))}
         for event, name in _TALLIED:
             found[name] = found.get(name, 0.0) + float(counts.get(event, 0))
+        found["extraction_errors"] = float((await self._session.execute(self._failed(since))).scalar_one())
         return {name: round(value, 4) for name, value in found.items()}
+
+    def _failed(self, since: datetime) -> sa.Select[int]:
+        """How many facts of turns were lost since a moment because something broke."""
+        e = tables.events.c
+        of = (e.tenant_id == self._tenant, e.node.in_(("hotpath", "worker")), e.ts > since)
+        return sa.select(sa.func.count()).where(*of, e.op == EXTRACT, e.status == "error")
 
 
 _TALLIED = (

@@ -16,8 +16,9 @@ from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
 from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.engine import Writer
 from memplane.adapters.sqlite.search import SYNTAX, fetched
+from memplane.application.transaction import Interrupted
 from memplane.domain.embeddings import InForce
-from memplane.domain.errors import StorageError
+from memplane.domain.errors import StorageError, StorageUnavailable
 
 
 class SqliteSession(Session):
@@ -62,11 +63,19 @@ class SqliteSession(Session):
         try:
             yield
             await self.flush()
+        except (sa.exc.DBAPIError, sqlite3.Error) as error:
+            await self._taken_back(savepoint)
+            if isinstance(translated(error), StorageUnavailable):
+                raise Interrupted(getattr(error, "orig", error)) from error
+            raise
         except BaseException:
-            self._waiting.clear()
-            await self._writer.run(savepoint.rollback)
+            await self._taken_back(savepoint)
             raise
         await self._writer.run(savepoint.commit)
+
+    async def _taken_back(self, savepoint: sa.NestedTransaction) -> None:
+        self._waiting.clear()
+        await self._writer.run(savepoint.rollback)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails."""
@@ -102,3 +111,14 @@ class SqliteSession(Session):
     def _counted(self, waiting: list[tuple[str, list[Row]]], statement: sa.Executable, values: Values) -> int:
         self._send(waiting)
         return self._connection.execute(statement, values).rowcount
+
+
+def translated(error: Exception) -> StorageError:
+    """What the database refused, as an error of ours."""
+    origin = getattr(error, "orig", error)
+    name = getattr(origin, "sqlite_errorname", type(origin).__name__)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StorageUnavailable("another process holds the file's write lock; try again shortly")
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_READONLY")):
+        return StorageUnavailable(f"the file cannot be used ({name})")
+    return StorageError(f"the database refused the statement ({name})")

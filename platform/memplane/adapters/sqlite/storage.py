@@ -20,10 +20,10 @@ from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.rates import LocalBuckets
 from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, freshen, in_force_of
-from memplane.adapters.sqlite.session import SqliteSession
+from memplane.adapters.sqlite.session import SqliteSession, translated
 from memplane.application.ports import Reader
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
-from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.embeddings import InForce
@@ -65,7 +65,7 @@ class SqliteStorage:
         try:
             await self._readers.open()
         except sqlite3.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
         await self.ready()
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class SqliteStorage:
         except TimeoutError as error:
             raise StorageUnavailable("all connections to the file are busy; try again shortly") from error
         except sqlite3.Error as error:
-            raise _translated(error) from error
+            raise translated(error) from error
 
     @asynccontextmanager
     async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
@@ -104,8 +104,8 @@ class SqliteStorage:
                 )
                 await session.flush()
                 return done
-        except (sa.exc.DBAPIError, sqlite3.Error) as error:
-            raise _translated(error) from error
+        except (sa.exc.DBAPIError, sqlite3.Error, Interrupted) as error:
+            raise translated(error) from error
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -205,13 +205,3 @@ async def _alone(_session: Session, _names: Sequence[str]) -> None:
 def _refuse_other(tenant: str) -> None:
     if tenant != TENANT:
         SQLITE.require(Capability.SEVERAL_TENANTS)
-
-
-def _translated(error: Exception) -> StorageError:
-    origin = getattr(error, "orig", error)
-    name = getattr(origin, "sqlite_errorname", type(origin).__name__)
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StorageUnavailable("another process holds the file's write lock; try again shortly")
-    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_READONLY")):
-        return StorageUnavailable(f"the file cannot be used ({name})")
-    return StorageError(f"the database refused the statement ({name})")

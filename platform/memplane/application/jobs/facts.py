@@ -21,7 +21,7 @@ from memplane.application.offload import offload
 from memplane.application.placing import Fresh, place
 from memplane.application.ports import Policies, Storage
 from memplane.application.proposing import held_back, stated_in
-from memplane.application.remember import NewMemory, prepare
+from memplane.application.remember import NewMemory, prepare_drawn
 from memplane.application.session_records import Unread
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
@@ -30,6 +30,7 @@ from memplane.domain.memory import Memory, MemoryText, Role, Source, Turn, Visib
 from memplane.domain.noting import SURE, Noted
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
+from memplane.domain.procedures import PROCEDURAL
 from memplane.domain.profile_statements import Stated
 from memplane.domain.reconciling import says_again
 from memplane.domain.working import Mode
@@ -113,7 +114,9 @@ class ConsolidateSessions:
         for each in due:
             speaker = each.agent if policy.keeps(each.agent, policy.turns_category) else agent
             room = rules.user_per_day - drawn.get(each.user_id, 0)
-            wanted = tuple(name for name in policy.allowlist(speaker).write if name != policy.turns_category)
+            wanted = tuple(
+                name for name in policy.drawn_into(speaker) if name not in {policy.turns_category, PROCEDURAL}
+            )
             found = await self._notes.of(principal.tenant, each, wanted, rules, room, as_of)
             ruled = rules.mode is not Mode.LLM or self._notes.drawn_with["model"] is None
             parts.append(await self._part(writer, policy, each, speaker, found, as_of, ruled=ruled))
@@ -170,7 +173,7 @@ def _ruled(
     for turn in turns:
         if turn.role is Role.USER:
             said = as_said(turn)
-            found += [(turn, each) for each in statements_of(writer, policy, said, as_of, agent)]
+            found += [(turn, each) for each in statements_of(writer, policy, said, as_of, agent).statements]
     return found
 
 
@@ -206,7 +209,7 @@ def _noted(
             attributes=stamp,
         )
         try:
-            memory = prepare(writer, policy, new, as_of, agent, Source.CONSOLIDATION)
+            memory = prepare_drawn(writer, policy, new, as_of, agent, Source.CONSOLIDATION)
         except MemplaneError:
             continue
         stated = stated_in(policy, memory)

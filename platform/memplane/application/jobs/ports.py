@@ -86,7 +86,7 @@ class Upkeep(Protocol):
         ...
 
     async def tally(self, since: datetime) -> Mapping[str, float]:
-        """What was made, promoted, archived and deleted since a moment, and what there is on average."""
+        """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
         ...
 
 

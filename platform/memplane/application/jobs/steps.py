@@ -17,6 +17,7 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
 from memplane.domain.memory import Layer, Memory
 from memplane.domain.principal import Principal
+from memplane.domain.text import instant
 
 logger = logging.getLogger("memplane.jobs")
 BATCH = 500
@@ -84,7 +85,7 @@ async def purge(write: Write, as_of: datetime, place: str | None) -> Batch:
     old = as_of - write.policy.lifecycle.purge_after
     if place is not None and place.startswith(_ANSWERS):
         since = place.removeprefix(_ANSWERS)
-        swept = await write.uow.upkeep.sweep_answers(datetime.fromisoformat(since) if since else None, old, BATCH)
+        swept = await write.uow.upkeep.sweep_answers(instant(since) if since else None, old, BATCH)
         return Batch({"answers": swept.count}, f"{_ANSWERS}{swept.last.isoformat()}" if swept.last else None)
     found, following = await _found(write, Wanted(Due.PURGE, as_of), place)
     for each in found:
@@ -170,7 +171,7 @@ async def _further(write: Write, begun: Erasure, place: str) -> Batch:
 
 
 async def gc(write: Write, as_of: datetime, _place: str | None) -> Batch:
-    """The report: what was made, promoted, archived and deleted within a day, and what there is on average."""
+    """The report: what was made, promoted, archived and deleted within a day, averages, and facts lost to errors."""
     return Batch(await write.uow.upkeep.tally(as_of - DAY))
 
 

@@ -113,7 +113,7 @@ def _changed(settings: Settings, change: "Callable[[JobQueue], Awaitable[JobRun]
 
 
 def gc(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False) -> None:
-    """Report what was made, promoted, archived and deleted within a day, and what there is on average."""
+    """Report what was made, promoted, archived and deleted within a day, averages, and facts lost to errors."""
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
     async def work(application: "Application") -> "Done":

@@ -236,6 +236,8 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     drawn = [
         f"  drawn from it: [{each.category}] {each.content} ({each.action}, {each.id})" for each in stored.extracted
     ]
+    if stored.extracted_elsewhere:
+        drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")
     return [plain(told), *(plain(line, "dim") for line in drawn)]
 
 

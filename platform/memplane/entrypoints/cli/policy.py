@@ -54,8 +54,9 @@ def show_policy(
         "policy": policy.digest,
         "agents": [_document(view) for view in views],
         "consent": _consent(policy.consent),
+        "extraction": None if policy.extraction is None else {"write": policy.extraction},
     }
-    told = [plain(line) for line in _consent_lines(policy.consent)]
+    told = [plain(line) for line in (_extraction_line(policy), *_consent_lines(policy.consent))]
     show(document, _matrix(policy, views), *told, plain(policy.digest, "dim"), as_json=json)
 
 
@@ -72,7 +73,7 @@ def _loaded(folder: Path) -> Policy:
 
 
 def _document(view: AgentView) -> dict[str, object]:
-    names = ("agent", "trust", "sees", "default_store", "read", "write", "categories", "asked_by_default")
+    names = ("agent", "trust", "sees", "default_store", "read", "write", "categories", "asked_by_default", "drawn_into")
     values = {name: getattr(view, name) for name in names}
     turns = {"category": view.turns_category, "seen": view.sees_turns}
     return values | {"turns": turns, "policy": view.digest}
@@ -84,7 +85,7 @@ def _mistakes(folder: Path, error: PolicyError) -> tuple[Text, ...]:
     return (head, *(plain(line) for line in lines))
 
 
-def _details(view: AgentView) -> tuple[Text, Table, Text, Text]:
+def _details(view: AgentView) -> tuple[Text, Table, Text, Text, Text]:
     sees = ", ".join(view.sees) or "nothing"
     head = f"{view.agent}: trust {view.trust}, sees {sees}, writes to {view.default_store or 'nothing'}"
     rows = table("category", "reads", "writes", "context", "asked by default")
@@ -95,7 +96,10 @@ def _details(view: AgentView) -> tuple[Text, Table, Text, Text]:
     turns = f"Conversation turns ({view.turns_category}) {'reach it' if view.sees_turns else 'do not reach it'}."
     sensitive = [f"{field} ({each.name})" for each in view.categories for field in each.sensitive_fields]
     consent = f"Changes by consent only: {', '.join(sensitive) or 'nothing that it reads or writes'}."
-    return plain(head, "bold"), rows, plain(turns), plain(consent)
+    drawn = f"Facts drawn from the turns that it records go to: {', '.join(view.drawn_into)}."
+    if not view.drawn_into:
+        drawn = "No facts are drawn from turns for it: it records none, or they may go to no category."
+    return plain(head, "bold"), rows, plain(turns), plain(drawn), plain(consent)
 
 
 def _matrix(policy: Policy, views: list[AgentView]) -> Table:
@@ -105,6 +109,12 @@ def _matrix(policy: Policy, views: list[AgentView]) -> Table:
         add(rows, name, *cells)
     add(rows, Text("trust", style="dim"), *(plain(view.trust, "dim") for view in views))
     return rows
+
+
+def _extraction_line(policy: Policy) -> str:
+    if policy.extraction is None:
+        return "Facts drawn from turns go to the categories that the agent which recorded the turn may write."
+    return f"Facts drawn from turns go to: {', '.join(policy.extraction) or 'no category'}."
 
 
 def _consent(rules: ConsentRules) -> dict[str, object]:

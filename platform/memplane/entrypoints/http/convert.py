@@ -200,6 +200,7 @@ def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
         rev=turn.rev,
         external_id=turn.external_id,
         extracted=[Extracted(id=d.id, content=d.content, category=d.category, action=d.action) for d in stored.drawn],
+        extracted_elsewhere=stored.elsewhere,
     )
 
 
