@@ -263,6 +263,9 @@ class TurnOutcome(Message):
     rev: int
     extracted: list[Extracted] = []
     external_id: str | None = None
+    vouched: bool = True
+    """False for a turn of role `user` that a key without `turns:user` recorded: nothing is drawn from it, and it
+    acknowledges no proposal."""
 
 
 class TurnBatchOutcome(Message):
@@ -296,6 +299,8 @@ class TurnRecord(Message):
     event_time: datetime | None
     recorded_at: datetime
     external_id: str | None
+    vouched: bool = True
+    """False for a turn of role `user` that a key without `turns:user` recorded."""
 
 
 class ChangeRecord(Message):

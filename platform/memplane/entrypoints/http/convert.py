@@ -118,6 +118,7 @@ def _told(item: Item) -> QueryItem:
         thread_id=unit.thread_id,
         event_time=unit.event_time,
         via=item.via,
+        vouched=unit.vouched if isinstance(unit, Turn) else None,
     )
 
 
@@ -160,7 +161,7 @@ def new_memory_of(request: NewMemoryRequest) -> NewMemory:
 
 def new_turn_of(request: NewTurnRequest) -> NewTurn:
     """A request as a new turn."""
-    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__})
+    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name != "vouched"})
 
 
 def record_of(memory: Memory) -> MemoryRecord:
@@ -198,6 +199,7 @@ def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
         seq=turn.seq,
         rev=turn.rev,
         external_id=turn.external_id,
+        vouched=turn.vouched,
         extracted=[Extracted(id=d.id, content=d.content, category=d.category, action=d.action) for d in stored.drawn],
     )
 
