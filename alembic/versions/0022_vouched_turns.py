@@ -17,7 +17,7 @@ depends_on = None
 # change, so that every level that can be let write gets the scope. What the policy refuses a key stays refused.
 _GRANT = """
 UPDATE api_keys SET user_turns = true
- WHERE CAST(scopes AS TEXT) LIKE '%"memory:write"%' AND trust <> 'public' AND revoked_at IS NULL
+ WHERE CAST(scopes AS TEXT) LIKE '%memory:write%' AND trust <> 'public' AND revoked_at IS NULL
 """
 
 

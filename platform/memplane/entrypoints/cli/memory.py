@@ -236,6 +236,8 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     drawn = [
         f"  drawn from it: [{each.category}] {each.content} ({each.action}, {each.id})" for each in stored.extracted
     ]
+    if not stored.vouched:
+        drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
     return [plain(told), *(plain(line, "dim") for line in drawn)]
 
 
