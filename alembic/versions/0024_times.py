@@ -9,7 +9,7 @@ from alembic import op
 from memplane.adapters.sql.types import UtcTime
 
 revision = "0024"
-down_revision = "0021"
+down_revision = "0022"
 branch_labels = None
 depends_on = None
 

@@ -4,13 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from memplane.application.keys import AGENT_SCOPES
 from memplane.domain.capabilities import Capability
 from memplane.domain.principal import KeyScope
-from support.callers import THREAD, USER, Caller, Json, Tenant, refused
+from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.telling import texts, write
 
-SCOPES = (*AGENT_SCOPES, KeyScope.ADMIN)
+SCOPES = (*SUPERVISING, KeyScope.ADMIN)
 PIANO, BOAT = "The user owns a piano.", "The user sails a boat."
 OTHER = "ben"
 ERASE = f"/v1/users/{USER}/erase"

@@ -256,6 +256,12 @@ def test_a_folder_is_prepared_migrated_and_examined() -> None:
         good = run("doctor", *data, "--json")
         assert good.code == 0
         assert set(checks(good.document).values()) == {"ok"}
+        held = {key["id"]: key["scopes"] for key in run("keys", "list", *data, "--json").document["items"]}
+        supervisor = keys["agents"]["supervisor"].split("_")[1]
+        assert [key for key, scopes in held.items() if "turns:user" in scopes] == [supervisor]  # it alone of those made
+        assert len(held) == len(keys["agents"]) + 1
+        told = {each["check"]: each["found"] for each in good.document["checks"]}
+        assert told["keys with turns:user"] == f"default/{supervisor} (supervisor)"
 
         (folder / "data" / "keys.json").chmod(0o644)
         policies = shutil.copytree(shipped_policies(), folder / "policies")

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
 from memplane.adapters.sql import migrations
+from memplane.adapters.sql.types import TextList
 from memplane.adapters.sqlite.engine import sync_url
 from support.cluster import Cluster, Databases
 
@@ -46,6 +48,59 @@ def test_runs_of_jobs_get_names_and_states(url: str, cluster: Cluster) -> None:
     engine.dispose()
     assert [row[1:] for row in rows] == [("decay", "running", 0), ("ttl", "done", 0)]
     assert len({row.id for row in rows} - {None}) == 2
+
+
+KEYS = {
+    # id: trust, scopes, revoked; whether it could record turns by any policy
+    "writer": ("full", ("memory:read", "memory:write", "checkpoint"), None, True),
+    "inner": ("inner", ("memory:write",), None, True),
+    "reader": ("full", ("memory:read", "checkpoint"), None, False),
+    "public": ("public", ("memory:write",), None, False),
+    "revoked": ("full", ("memory:write",), MOMENT, False),
+}
+KEY = sa.text(
+    "INSERT INTO api_keys (tenant_id, key_id, secret_hash, agent, act_for, trust, scopes, created_at, revoked_at)"
+    f" VALUES ('t', :key_id, :secret, 'supervisor', :act_for, :trust, :scopes, '{MOMENT}', :revoked)"
+).bindparams(sa.bindparam("act_for", (), TextList()), sa.bindparam("scopes", type_=TextList()))
+THREAD = sa.text(
+    "INSERT INTO thread_revision (tenant_id, user_id, thread_id, rev, turns, updated_at)"
+    f" VALUES ('t', 'ana', 'a', 9, 9, '{MOMENT}')"
+)
+TURN = sa.text(
+    "INSERT INTO turns (tenant_id, id, user_id, thread_id, seq, rev, role, text, recorded_at, thread_key, term_length,"
+    f" terms) VALUES ('t', :id, 'ana', 'a', :seq, :seq, 'user', 'Yes.', '{MOMENT}', 1, 0, :none)"
+)
+
+
+def test_turns_stay_vouched_and_keys_that_could_record_them_get_the_scope(url: str, cluster: Cluster) -> None:
+    migrations.upgrade(url, cluster.app_role, "0021")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+
+    def say(connection: sa.Connection, seq: int) -> None:
+        turn = uuid4() if engine.dialect.name == "postgresql" else uuid4().hex
+        connection.execute(TURN, {"id": turn, "seq": seq, "none": b""})
+
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        connection.execute(sa.text(f"INSERT INTO tenants (tenant_id, created_at) VALUES ('t', '{MOMENT}')"))
+        for name, (trust, scopes, revoked, _) in KEYS.items():
+            named = {"key_id": name, "trust": trust, "scopes": scopes, "revoked": revoked}
+            connection.execute(KEY, named | {"secret": b"0"})
+        connection.execute(THREAD)
+        say(connection, 1)
+    migrations.upgrade(url, cluster.app_role, worker_role=cluster.worker_role)
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        say(connection, 2)  # as the version before does, which knows nothing of it
+        turns = connection.execute(sa.text("SELECT key_id, vouched FROM turns ORDER BY seq")).fetchall()
+        keys = connection.execute(sa.text("SELECT key_id, user_turns, scopes FROM api_keys")).fetchall()
+        if engine.dialect.name == "postgresql":  # the owner is bound by row-level security again
+            connection.execute(sa.text("SELECT set_config('memplane.tenant', 'other', true)"))
+            assert connection.execute(sa.text("SELECT 1 FROM api_keys")).fetchall() == []
+    engine.dispose()
+    assert [(row.key_id, bool(row.vouched)) for row in turns] == [(None, True)] * 2
+    assert {row.key_id: bool(row.user_turns) for row in keys} == {name: each[-1] for name, each in KEYS.items()}
+    assert not any("turns:user" in str(row.scopes) for row in keys)  # the version before would refuse such a key
 
 
 def _name_tenant(connection: sa.Connection) -> None:

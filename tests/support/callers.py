@@ -19,6 +19,8 @@ from support.serving import RunningServer
 USER = "ana"
 THREAD = "planning"
 Json = dict[str, Any]
+SUPERVISING = (*AGENT_SCOPES, KeyScope.USER_TURNS)
+"""The scopes of the supervisor's key, which alone records what people say."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,15 @@ class Tenant:
         trust: str = "full",
         users: Sequence[str] | None = None,
         act_for: Sequence[str] = (),
-        scopes: Sequence[KeyScope] = AGENT_SCOPES,
+        scopes: Sequence[KeyScope] | None = None,
         expires_at: datetime | None = None,
     ) -> Caller:
-        """One who calls with a new key of this tenant."""
+        """One who calls with a new key of this tenant; its scopes are those of the agent's first key, unless said."""
+        usual = SUPERVISING if agent == "supervisor" else AGENT_SCOPES
         new = NewKey(
             agent=agent,
             trust=Trust(trust),
-            scopes=tuple(scopes),
+            scopes=usual if scopes is None else tuple(scopes),
             act_for=tuple(act_for),
             users=None if users is None else tuple(users),
             expires_at=expires_at,

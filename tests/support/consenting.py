@@ -3,13 +3,12 @@
 from typing import Any
 from uuid import UUID
 
-from memplane.application.keys import AGENT_SCOPES
 from memplane.domain.principal import KeyScope
-from support.callers import USER, Caller, Json, Tenant
+from support.callers import SUPERVISING, USER, Caller, Json, Tenant
 
 BERLIN, MUNICH, OSLO = (f"The user lives in {city}." for city in ("Berlin", "Munich", "Oslo"))
 PIANO = "The user owns a piano."
-REVIEW = (*AGENT_SCOPES, KeyScope.CONSENT)
+REVIEW = (*SUPERVISING, KeyScope.CONSENT)
 
 
 def post(caller: Caller, content: str, **fields: Any) -> Json:  # noqa: ANN401 - of the memory

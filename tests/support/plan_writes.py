@@ -110,7 +110,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
     "lock a proposal": lambda uow: uow.consents.lock(nth(3)),
     "an acknowledging turn": lambda uow: uow.consents.acknowledges_other(PROPOSAL, nth(3)),
-    "others that waited": lambda uow: uow.consents.others_waited(PROPOSAL, NOW),
+    "others asked later": lambda uow: uow.consents.asked_later(PROPOSAL, NOW),
     "lift": lambda uow: uow.tombstones.lift("user-3", "tasks", ["value-3"], NOW),
     "deleted of a user": lambda uow: uow.upkeep.deleted(replace(NAMED, turns=False), None, NOW, 100),
     "purge": lambda uow: uow.upkeep.purge([memory()]),

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from memplane.application.keys import AGENT_SCOPES
 from memplane.domain.principal import KeyScope
-from support.callers import USER, Caller, Json, Tenant
+from support.callers import SUPERVISING, USER, Caller, Json, Tenant
 from support.telling import say, write
 
-OPERATING = (*AGENT_SCOPES, KeyScope.CONSENT, KeyScope.ADMIN)
+OPERATING = (*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN)
 
 
 def exported(caller: Caller, user: str = USER, **params: Any) -> list[Json]:  # noqa: ANN401 - of the request

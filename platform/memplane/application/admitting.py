@@ -10,6 +10,7 @@ from memplane.application.incoming import Taking
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.proposing import draft_of, grave, stated_in
 from memplane.application.records import ContextField, Proposal
+from memplane.application.turns import is_vouched
 from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.consent import ProposalState
@@ -139,6 +140,8 @@ def _turn(rules: Rules, record: Record) -> Admitted:
         agent_id=clean_id(record.agent_id, "agent_id"),
         run_id=clean_id(record.run_id, "run_id"),
         external_id=clean_id(record.external_id, "external_id"),
+        key_id=rules.principal.key_id,
+        vouched=is_vouched(rules.principal, record.role, before=record.vouched),
     )
     return Admitted(turn)
 
@@ -150,7 +153,8 @@ def _proposal(rules: Rules, record: Record) -> Admitted:
     rules.check(record.category)
     if record.state is not ProposalState.PENDING:
         rules.principal.require(KeyScope.CONSENT)
-    proposal = replace(record, user_id=rules.user_id, new_value=normalise(record.new_value, "new_value"))
+    value = normalise(record.new_value, "new_value")
+    proposal = replace(record, user_id=rules.user_id, new_value=value, key_id=rules.principal.key_id)
     try:
         _screened(rules, draft_of(proposal, rules.now))
     except (ValueError, TypeError, KeyError, AttributeError) as error:

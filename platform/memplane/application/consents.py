@@ -15,7 +15,7 @@ from memplane.application.targets import require_full
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.agreement import is_agreement
 from memplane.domain.consent import ProposalState, Verdict
-from memplane.domain.errors import Invalid, LimitExceeded, MemplaneError, NotAnAgreement, NotFound
+from memplane.domain.errors import Invalid, LimitExceeded, MemplaneError, NotAnAgreement, NotFound, TurnUnvouched
 from memplane.domain.memory import Role, Turn, Visibility
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, read_scope
@@ -162,8 +162,9 @@ class Consents:
             ScopeForbidden: the key lacks ``memory:write``.
             TrustTooLow: it is not fully trusted.
             NotFound: no such proposal, or no such turn of its user, or not the caller's.
-            NotAnAgreement: somebody else said it, before the proposal was made, it does not agree, or not plainly to
-                this one: it names no value and others waited, or it was taken for another one's.
+            NotAnAgreement: somebody else said it, before the proposal was made, it does not agree, or not to this one:
+                it names no value and another was asked later, or it was taken for another one's.
+            TurnUnvouched: a key without ``turns:user`` recorded the turn.
             ProposalExpired, AlreadyDecided, ValueRejected, ProposalOutdated: as :meth:`decide`.
         """
         speaker = self._speaker(principal, KeyScope.WRITE, agent)
@@ -249,9 +250,16 @@ def check_acknowledgement(proposal: Proposal, turn: Turn) -> None:
 
     Raises:
         NotAnAgreement: not the user said it, it is not later than the proposal, or its words do not agree.
+        TurnUnvouched: a key without ``turns:user`` recorded it.
     """
     if turn.role is not Role.USER:
         raise NotAnAgreement(f"turn_id: the turn is the {turn.role}'s; only the user can agree", field="turn_id")
+    if not turn.vouched:
+        raise TurnUnvouched(
+            f"turn_id: the key that recorded the turn lacks the scope '{KeyScope.USER_TURNS}': nobody vouches that the "
+            "user said it",
+            field="turn_id",
+        )
     early = turn.event_time is not None and turn.event_time <= proposal.created_at - _CLOCKS
     if turn.recorded_at <= proposal.created_at or early:
         raise NotAnAgreement("turn_id: the turn is not later than the proposal", field="turn_id")

@@ -83,7 +83,7 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
         AlreadyDecided: the opposite was decided.
         ValueRejected: the value was rejected elsewhere since.
         ProposalOutdated: its words state another field besides, which has another value by now.
-        NotAnAgreement: the turn that acknowledges it agreed to another one, or may have meant another one.
+        NotAnAgreement: the turn that acknowledges it agreed to another one, or to one that was asked later.
     """
     stored = await write.uow.consents.lock(ruling.proposal_id)
     scope = writable_scope(write, agent)
@@ -103,6 +103,7 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
         decided_by=write.principal.actor,
         acknowledged_by=None if ruling.acknowledgement is None else ruling.acknowledgement.id,
         reason=ruling.reason,
+        self_acknowledged=await _is_own(write, proposal, ruling.acknowledgement),
     )
     if ruling.verdict is Verdict.REJECT:
         return await _rejected(write, decided)
@@ -112,21 +113,32 @@ async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMater
 
 
 async def _require_meant(write: Write, proposal: Proposal, turn: Turn) -> None:
-    """Stop here when a turn that agrees may have meant another proposal.
+    """Stop here when a turn that agrees did not mean this proposal: a bare yes answers what was asked last.
 
     What else waits is counted whoever may see it: the user may have been asked by anybody.
 
     Raises:
-        NotAnAgreement: it was taken for another one's, or others waited when it was said and it names no value.
+        NotAnAgreement: it was taken for another one's, or names no value and another one was asked later.
     """
     consents = write.uow.consents
     if await consents.acknowledges_other(proposal, turn.id):
         raise NotAnAgreement("turn_id: the turn agreed to another proposal; ask the user again", field="turn_id")
-    if not names(turn.text, proposal.new_value) and await consents.others_waited(proposal, turn.recorded_at):
+    if not names(turn.text, proposal.new_value) and await consents.asked_later(proposal, turn.recorded_at):
         raise NotAnAgreement(
-            "turn_id: it is not plain to what the turn agrees; ask the user again, so that the answer names the value",
+            "turn_id: the turn names no value, and another proposal was asked later; ask the user again, so that the "
+            "answer names the value",
             field="turn_id",
         )
+
+
+async def _is_own(write: Write, proposal: Proposal, turn: Turn | None) -> bool:
+    """Whether the key that recorded an acknowledging turn proposed the change itself, or recorded its evidence."""
+    if turn is None or turn.key_id is None:
+        return False
+    if turn.key_id == proposal.key_id or proposal.evidence is None:
+        return turn.key_id == proposal.key_id
+    said = await write.uow.removals.said(proposal.user_id, [proposal.evidence])
+    return any(each.key_id == turn.key_id for each in said)
 
 
 async def _rejected(write: Write, decided: Proposal) -> Decided:
@@ -250,6 +262,7 @@ def _meta(decided: Proposal) -> dict[str, object]:
         "decision": decided.state.value,
         "evidence": [str(decided.evidence)] if decided.evidence else None,
         "acknowledged_by": str(decided.acknowledged_by) if decided.acknowledged_by else None,
+        "self_acknowledged": decided.self_acknowledged or None,
         "reason": decided.reason,
     }
     return {name: value for name, value in told.items() if value is not None}

@@ -11,7 +11,7 @@ from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.records import ChangeEntry, OperationalEvent
-from memplane.application.turns import NewTurn
+from memplane.application.turns import NewTurn, is_vouched
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import TURNS, turn_key
@@ -66,6 +66,8 @@ class IngestTurns:
         once: Once[list[StoredTurn]] | None = None,
     ) -> list[StoredTurn]:
         """Store turns, all or none, in the order given, and the facts that users state; the answer is in that order.
+
+        Nothing is drawn from what users say where the key lacks ``turns:user``: these turns are stored as unvouched.
 
         Raises:
             CategoryForbidden, UserForbidden, VisibilityForbidden, AgentForbidden, ScopeForbidden: not allowed.
@@ -143,7 +145,7 @@ def _prepared(
     clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
     return clean, [
         statements_of(principal, policy, turn, now, agent)
-        if turn.role is Role.USER and turn.auto_extract
+        if turn.role is Role.USER and turn.vouched and turn.auto_extract
         else TurnFacts()
         for turn in clean
     ]
@@ -175,7 +177,7 @@ async def append(
             answer.append(StoredTurn(known[turn.external_id], created=False))
             continue
         seq, rev = seq + 1, rev + 1
-        row = _turn(turn, seq, rev, write.now)
+        row = _turn(turn, seq, rev, write)
         rows.append((row, material))
         answer.append(StoredTurn(row, created=True))
         if turn.external_id is not None:
@@ -234,10 +236,11 @@ def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> 
         event_time=turn.event_time,
         external_id=clean_id(turn.external_id, "external_id"),
         auto_extract=turn.auto_extract,
+        vouched=is_vouched(principal, turn.role, before=turn.vouched),
     )
 
 
-def _turn(new: NewTurn, seq: int, rev: int, now: datetime) -> Turn:
+def _turn(new: NewTurn, seq: int, rev: int, write: Write) -> Turn:
     return Turn(
         id=new_id(),
         user_id=new.user_id,
@@ -246,12 +249,14 @@ def _turn(new: NewTurn, seq: int, rev: int, now: datetime) -> Turn:
         rev=rev,
         role=new.role,
         text=new.text,
-        recorded_at=now,
+        recorded_at=write.now,
         actor_id=new.actor_id,
         agent_id=new.agent_id,
         run_id=new.run_id,
         event_time=new.event_time,
         external_id=new.external_id,
+        key_id=write.principal.key_id,
+        vouched=new.vouched,
     )
 
 

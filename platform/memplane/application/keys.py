@@ -15,13 +15,14 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Invalid, NotFound, Unauthenticated
-from memplane.domain.policy import Trust
+from memplane.domain.policy import Policy, Trust
 from memplane.domain.principal import ALL, KeyScope, Principal, Reach
 
 PREFIX = "mp"
 ID_BYTES = 6
 SECRET_BYTES = 32
 AGENT_SCOPES = (KeyScope.READ, KeyScope.WRITE, KeyScope.CHECKPOINT)
+"""What a key has unless something else is asked for; ``turns:user`` is given on request alone."""
 MAX_GRACE = timedelta(days=90)
 REVOKED = "no such key, or it is revoked already"
 REFUSAL = "a valid API key or token is needed: send `Authorization: Bearer …`"
@@ -79,6 +80,14 @@ class RotatedKey:
     made: MadeKey
     replaces: str
     ends_at: datetime
+
+
+def first_scopes(policy: Policy, agent: str) -> tuple[KeyScope, ...]:
+    """The scopes of the key that is made for an agent at the first start: one agent records what people say.
+
+    It is the first that hears the talk: the supervisor, in the shipped policy.
+    """
+    return (*AGENT_SCOPES, KeyScope.USER_TURNS) if agent == policy.keeper(policy.turns_category) else AGENT_SCOPES
 
 
 class Keys:

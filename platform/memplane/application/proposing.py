@@ -102,6 +102,7 @@ async def held_back(
         expires_at=write.now + write.policy.consent.life,
         category=memory.category,
         old_value=await _told_before(write, memory, known),
+        key_id=write.principal.key_id,
         meta={"memory": _drafted(memory), **({"target": str(target)} if target else {})},
     )
     there = await write.uow.consents.propose(proposal, key)

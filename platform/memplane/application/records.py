@@ -213,6 +213,9 @@ class Proposal:
         acknowledged_by: the turn in which the user agreed.
         memory_id: what it became.
         reason: why it was rejected.
+        key_id: the key, or the subject of the token, that proposed it last; ``None`` when that was not noted yet.
+        asked_at: when the same was proposed again; ``None``: it was not.
+        self_acknowledged: whether the key that proposed it, or recorded its evidence, recorded the acknowledging turn.
     """
 
     id: UUID
@@ -234,6 +237,9 @@ class Proposal:
     acknowledged_by: UUID | None = None
     memory_id: UUID | None = None
     reason: str | None = None
+    key_id: str | None = None
+    asked_at: datetime | None = None
+    self_acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.comparison import ANY_MODEL, Verdict, compare
 from memplane.domain.comparison import Statement as Compared
-from memplane.domain.memory import Memory, Role, Source, TrustState, Turn
+from memplane.domain.memory import Memory, Source, TrustState, Turn
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 
@@ -82,7 +82,7 @@ def _said(
     found: list[_Found] = []
     for memory in facts:
         agent = _hearing(policy, memory.category)
-        others = [place for place, each in enumerate(turns) if each.id in memory.source_ids and each.role is Role.USER]
+        others = [place for place, each in enumerate(turns) if each.id in memory.source_ids and each.is_persons_word]
         nearest = [
             (turns[place], _weighed(best, memory))
             for place in others

@@ -196,7 +196,11 @@ class Consents(Protocol):
     """Proposals, decided fields and what corroborates them, within a transaction."""
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        """Store a proposal, or note that the open one of the same writer, field and value was asked again.
+
+        Returns:
+            The id of the open one, or ``None`` when it is new.
+        """
         ...
 
     async def lock(self, proposal_id: UUID) -> Proposal | None:
@@ -207,8 +211,8 @@ class Consents(Protocol):
         """Whether a turn of the proposal's user was taken for the agreement to another one."""
         ...
 
-    async def others_waited(self, proposal: Proposal, moment: datetime) -> bool:
-        """Whether at a moment the proposal's user had others that waited, for another field or value."""
+    async def asked_later(self, proposal: Proposal, moment: datetime) -> bool:
+        """Whether of what waited at a moment for the user's consent another field or value was asked after this one."""
         ...
 
     async def decide(self, decided: Proposal) -> None:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memplane.domain.memory import Role
+from memplane.domain.principal import KeyScope, Principal
 
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What a caller says of a turn."""
+    """What a caller says of a turn; ``vouched`` is False where an imported line says that nobody vouched for it."""
 
     user_id: str
     thread_id: str
@@ -20,3 +21,15 @@ class NewTurn:
     event_time: datetime | None = None
     external_id: str | None = None
     auto_extract: bool = True
+    vouched: bool = True
+
+
+def is_vouched(principal: Principal, role: Role, *, before: bool = True) -> bool:
+    """Whether a turn counts as said by its speaker; what a person said needs the scope ``turns:user``.
+
+    Args:
+        principal: who records it.
+        role: who spoke.
+        before: what the line of an import says.
+    """
+    return role is not Role.USER or (before and KeyScope.USER_TURNS in principal.scopes)

@@ -39,6 +39,8 @@ class ConsentRecord(Message):
     decided_by: str | None
     acknowledged_by: UUID | None
     """The turn in which the user agreed, if it was in the chat."""
+    self_acknowledged: bool = False
+    """Whether one key recorded that turn and made the proposal, or recorded the turn that says the value."""
     reason: str | None
     memory_id: UUID | None
     """The memory that holds the value since."""

@@ -270,6 +270,9 @@ class TurnOutcome(Message):
     extracted_elsewhere: int = 0
     """How many facts it states in other categories, whatever became of them."""
     external_id: str | None = None
+    vouched: bool = True
+    """False for a turn of role `user` that a key without `turns:user` recorded: nothing is drawn from it, and it
+    acknowledges no proposal."""
 
 
 class TurnBatchOutcome(Message):
@@ -303,6 +306,8 @@ class TurnRecord(Message):
     event_time: datetime | None
     recorded_at: datetime
     external_id: str | None
+    vouched: bool = True
+    """False for a turn of role `user` that a key without `turns:user` recorded."""
 
 
 class ChangeRecord(Message):

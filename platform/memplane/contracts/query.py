@@ -123,6 +123,8 @@ class QueryItem(Message):
     event_time: datetime | None = None
     via: UUID | None = None
     """The item whose relation brought this one."""
+    vouched: bool | None = None
+    """For a turn: false where its role is `user` and the key that recorded it lacks `turns:user`."""
     memory: MemoryRecord | None = None
     """The whole record, with `return: full`, for a memory."""
     turn: TurnRecord | None = None

@@ -53,6 +53,8 @@ class TurnLine(Request):
     run_id: Name | None = None
     external_id: Name | None = None
     event_time: Time | None = None
+    vouched: bool = True
+    """False: nobody vouched that the user said it. True counts only where the importing key has `turns:user`."""
 
 
 class EntityLine(Request):
@@ -145,6 +147,8 @@ class ProposalLine(Request):
     acknowledged_by: UUID | None = None
     memory_id: UUID | None = None
     reason: Annotated[str, Field(max_length=63)] | None = None
+    asked_at: Time | None = None
+    self_acknowledged: bool = False
 
 
 class FieldLine(Request):

@@ -207,6 +207,12 @@ class NotAnAgreement(Invalid):
     code = "not_an_agreement"
 
 
+class TurnUnvouched(Invalid):
+    """The turn was recorded by a key that may not record what a person says."""
+
+    code = "turn_unvouched"
+
+
 class TrustTooLow(Forbidden):
     """The caller is trusted less than whoever stands behind the memory, or than the key that it would give."""
 

@@ -111,7 +111,8 @@ def one_line(text: str) -> str:
 def conversation(turns: Sequence[Turn]) -> list[Piece | str]:
     """The end of a conversation, at most 1 000 characters of it, oldest first.
 
-    What the person said are pieces; what the assistant said are lines without a number: nothing rests on them.
+    What the person said are pieces; what the assistant said are lines without a number: nothing rests on them. What
+    nobody vouched for is left out.
 
     Args:
         turns: its last ones, the newest first.
@@ -119,7 +120,7 @@ def conversation(turns: Sequence[Turn]) -> list[Piece | str]:
     told: list[Piece | str] = []
     room = HEARD
     for turn in turns:
-        if turn.role not in (Role.USER, Role.ASSISTANT):
+        if turn.role not in (Role.USER, Role.ASSISTANT) or not turn.vouched:
             continue
         text = one_line(turn.text)
         if len(text) > room and told:

@@ -189,7 +189,13 @@ def weight(memory: Memory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a thread, kept word for word; ``seq`` counts from 1 within the thread."""
+    """One message of a thread, kept word for word; ``seq`` counts from 1 within the thread.
+
+    Attributes:
+        key_id: the key, or the subject of the token, that recorded it; ``None`` when that was not noted yet.
+        vouched: False when the role is `user` and that key may not record what a person says: nothing is drawn from
+            the turn, and it acknowledges nothing.
+    """
 
     id: UUID
     user_id: str
@@ -204,3 +210,10 @@ class Turn:
     run_id: str | None = None
     event_time: datetime | None = None
     external_id: str | None = None
+    key_id: str | None = None
+    vouched: bool = True
+
+    @property
+    def is_persons_word(self) -> bool:
+        """Whether it counts as said by the person: facts are drawn from it, and it can acknowledge."""
+        return self.role is Role.USER and self.vouched

@@ -22,6 +22,8 @@ class KeyScope(StrEnum):
 
     READ = "memory:read"
     WRITE = "memory:write"
+    USER_TURNS = "turns:user"
+    """Record what a person said, so that it counts as said by the person."""
     CHECKPOINT = "checkpoint"
     CONSENT = "consent:review"
     ADMIN = "admin"

@@ -121,7 +121,7 @@ def provenance(item: Item) -> str:
     unit = item.unit
     day = (unit.event_time or unit.recorded_at).date().isoformat()
     if isinstance(unit, Turn):
-        kind = f"turn {unit.seq} of {visible(unit.thread_id)}"
+        kind = f"turn {unit.seq} of {visible(unit.thread_id)}{'' if unit.vouched else ', unvouched'}"
     else:
         kind = f"{unit.type}, {unit.source}, {unit.trust_state}"
         if unit.authority in _LESS_TRUSTED and unit.trust_state is not TrustState.CONFIRMED:

@@ -78,12 +78,14 @@ def summarised(turns: Sequence[Turn]) -> Summary | None:
     """The summary of a conversation, by rule; ``None`` when nothing was said in it that can be told.
 
     Decisions and open items are found in English alone; what was asked and answered in any language. A sentence that
-    supposes, asks or denies is no decision. What is quoted, pasted or code is nobody's sentence.
+    supposes, asks or denies is no decision. What is quoted, pasted or code is nobody's sentence, and a user's turn
+    that nobody vouched for is not told of.
 
     Args:
         turns: of one conversation, in their order.
     """
-    spoken = [(turn, list(_sentences(turn.text))) for turn in turns if turn.role in (Role.USER, Role.ASSISTANT)]
+    heard = [turn for turn in turns if turn.role in (Role.USER, Role.ASSISTANT) and turn.vouched]
+    spoken = [(turn, list(_sentences(turn.text))) for turn in heard]
     users = [(turn, said) for turn, said in spoken if turn.role is Role.USER and said]
     answers = [(turn, said) for turn, said in spoken if turn.role is Role.ASSISTANT and said]
     if not users and not answers:

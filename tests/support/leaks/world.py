@@ -10,7 +10,7 @@ from typing import Any
 from memplane.adapters.policy_files import shipped_policies
 from memplane.application.erasures import NoLedger
 from memplane.application.gateway import Write
-from memplane.application.keys import AGENT_SCOPES, NewKey
+from memplane.application.keys import NewKey
 from memplane.application.placing import Fresh, _stored
 from memplane.application.remember import prepare
 from memplane.application.transaction import UnitOfWork
@@ -23,7 +23,7 @@ from memplane.domain.principal import KeyScope
 from memplane.domain.reconciling import Action, Decision
 from memplane.domain.terms import terms
 from memplane.entrypoints.http import convert
-from support.callers import Tenant
+from support.callers import SUPERVISING, Tenant
 from support.leaks.canaries import LIVES, Canary, Place, Planted, Record
 from support.leaks.oracle import Oracle, Voice
 from support.leaks.wire import Answer, Wire
@@ -96,7 +96,7 @@ class World:
     ) -> Voice:
         """One with a new key; without an agent, an operator who names one each time."""
         new = NewKey(
-            agent=agent, trust=Trust(trust), scopes=(*AGENT_SCOPES, KeyScope.CONSENT, KeyScope.ADMIN),
+            agent=agent, trust=Trust(trust), scopes=(*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN),
             act_for=() if agent else ("*",), users=None if users is None else tuple(users),
         )  # fmt: skip
         _, credential = self.server.run(self.server.wired.keys.create(tenant.name, new))

@@ -12,7 +12,7 @@ from memplane.application.records import ContextField, Proposal, Signal
 from memplane.domain.consent import ProposalState
 from memplane.domain.tombstones import value_key
 
-_DECIDED = ("state", "decided_at", "decided_by", "acknowledged_by", "memory_id", "reason")
+_DECIDED = ("state", "decided_at", "decided_by", "acknowledged_by", "memory_id", "reason", "self_acknowledged")
 
 
 class SqlConsents:
@@ -23,7 +23,11 @@ class SqlConsents:
         self._tenant = session.tenant
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        """Store a proposal, or note that the open one of the same writer, field and value was asked again.
+
+        Returns:
+            The id of the open one, or ``None`` when it is new.
+        """
         p = tables.consent_proposals.c
         statement = sa.select(p.id).where(
             p.tenant_id == self._tenant,
@@ -40,6 +44,9 @@ class SqlConsents:
             await self._session.execute(
                 sa.insert(tables.consent_proposals).values(tenant_id=self._tenant, value_hash=value_key, **values)
             )
+        else:
+            again = sa.update(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id == there)
+            await self._session.execute(again.values(asked_at=proposal.created_at, key_id=proposal.key_id))
         return there
 
     async def lock(self, proposal_id: UUID) -> Proposal | None:
@@ -53,15 +60,23 @@ class SqlConsents:
         """Whether a turn of the proposal's user was taken for the agreement to another one."""
         return await self._any_other(proposal, tables.consent_proposals.c.acknowledged_by == turn_id)
 
-    async def others_waited(self, proposal: Proposal, moment: datetime) -> bool:
-        """Whether at a moment the proposal's user had others that waited, for another field or value."""
+    async def asked_later(self, proposal: Proposal, moment: datetime) -> bool:
+        """Whether of what waited at a moment for the user's consent another field or value was asked after this one.
+
+        Of one that was asked again after the moment it is not known when it was asked last before: this one counts as
+        asked when it was made, the others as asked later.
+        """
         p = tables.consent_proposals.c
+        again = proposal.asked_at
+        mine = proposal.created_at if again is None or again > moment else again
+        asked = sa.func.coalesce(p.asked_at, p.created_at)
         return await self._any_other(
             proposal,
             p.created_at <= moment,
             p.expires_at > moment,
             p.decided_at.is_(None) | (p.decided_at > moment),
             (p.field != proposal.field) | (p.value_hash != value_key(proposal.new_value)),
+            (asked > mine) | ((asked == mine) & (p.id > proposal.id)),
         )
 
     async def _any_other(self, proposal: Proposal, *conditions: sa.ColumnElement[bool]) -> bool:

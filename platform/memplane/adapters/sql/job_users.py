@@ -71,7 +71,8 @@ class SqlJobUsers:
         t = tables.turns.c
         return (
             sa.select(t.id, t.user_id)
-            .where(t.tenant_id == self._tenant, t.id > begins, t.recorded_at >= news.since, ~self._rests(news, t))
+            .where(t.tenant_id == self._tenant, t.id > begins, t.recorded_at >= news.since, t.vouched)
+            .where(~self._rests(news, t))
             .order_by(t.id)
             .limit(limit)
         )

@@ -25,6 +25,7 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
+from memplane.domain.principal import KeyScope
 from memplane.domain.terms import Terms
 from memplane.domain.text import estimate_tokens
 
@@ -66,7 +67,7 @@ _NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer
 MEMORY_COLUMNS = (*_PLAIN, *TEXT_COLUMNS, *_NAMED, "source_ids", "pii")
 TURN_COLUMNS = (
     *("id", "user_id", "thread_id", "seq", "rev", "role", "text", "recorded_at", "actor_id", "agent_id", "run_id"),
-    *("event_time", "external_id"),
+    *("event_time", "external_id", "key_id", "vouched"),
 )
 
 
@@ -155,6 +156,16 @@ def key_entry_of(row: Row) -> KeyEntry:
     return KeyEntry(**{name: row[name] for name in KeyEntry.__slots__} | {"event": KeyEvent(row["event"])})
 
 
+def key_values(key: StoredKey) -> dict[str, object]:
+    """A key as column values; the scope ``turns:user`` has a column of its own."""
+    values = {name: getattr(key, name) for name in StoredKey.__slots__ if name != "tenant"}
+    return values | {
+        "users": None if key.users is None else list(key.users),
+        "scopes": tuple(scope for scope in key.scopes if scope != KeyScope.USER_TURNS),
+        "user_turns": KeyScope.USER_TURNS in key.scopes,
+    }
+
+
 def key_of(row: Row) -> StoredKey:
     """A row of ``api_keys`` as a key."""
     return StoredKey(
@@ -165,7 +176,7 @@ def key_of(row: Row) -> StoredKey:
         act_for=tuple(row["act_for"]),
         users=None if row["users"] is None else tuple(row["users"]),
         trust=row["trust"],
-        scopes=tuple(row["scopes"]),
+        scopes=(*row["scopes"], *((KeyScope.USER_TURNS.value,) if row["user_turns"] else ())),
         label=row["label"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],

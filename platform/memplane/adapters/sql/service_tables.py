@@ -75,6 +75,9 @@ consent_proposals = sa.Table(
     id_column("acknowledged_by", nullable=True),  # the turn that agrees to it
     id_column("memory_id", nullable=True),  # what it became
     sa.Column("reason", sa.String(63)),
+    name_column("key_id"),  # what proposed it last; the version before notes none
+    time_column("asked_at"),  # when the same was proposed again; null: it was not
+    sa.Column("self_acknowledged", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.Index("ix_consent_proposals_user", "tenant_id", "user_id", "state", "id"),
@@ -207,6 +210,8 @@ api_keys = sa.Table(
     sa.Column("users", JsonOrNull),  # null: every user of the tenant
     sa.Column("trust", sa.String(16), nullable=False),
     texts_column("scopes"),
+    # the scope `turns:user`, kept apart: the version before knows no such scope and would refuse the whole key
+    sa.Column("user_turns", sa.Boolean, nullable=False, server_default=sa.false()),
     name_column("label"),
     time_column("created_at", nullable=False),
     time_column("expires_at"),

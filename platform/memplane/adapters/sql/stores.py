@@ -16,6 +16,7 @@ from memplane.adapters.sql.rows import (
     TURN_COLUMNS,
     key_entry_of,
     key_of,
+    key_values,
     material_values,
     memory_of,
     memory_values,
@@ -287,9 +288,7 @@ class SqlKeys:
 
     async def add(self, key: StoredKey) -> None:
         """Insert."""
-        values = {name: getattr(key, name) for name in StoredKey.__slots__ if name != "tenant"}
-        values["users"] = None if key.users is None else list(key.users)
-        await self._session.execute(sa.insert(tables.api_keys).values(tenant_id=self._tenant, **values))
+        await self._session.execute(sa.insert(tables.api_keys).values(tenant_id=self._tenant, **key_values(key)))
 
     async def all(self) -> list[StoredKey]:
         """Every key of the tenant, oldest first."""

@@ -224,6 +224,8 @@ turns = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     time_column("event_time"),
     time_column("recorded_at", nullable=False),
+    name_column("key_id"),  # what recorded it; the version before notes none
+    sa.Column("vouched", sa.Boolean, nullable=False, server_default=sa.true()),
     # which copy of the conversation this is; 0 for a thread's units in search signals means "no thread"
     sa.Column("thread_key", sa.BigInteger, nullable=False),
     sa.Column("term_length", sa.Integer, nullable=False),

@@ -171,7 +171,7 @@ def _ruled(
     """What rules find in a person's turns."""
     found = []
     for turn in turns:
-        if turn.role is Role.USER:
+        if turn.is_persons_word:
             said = as_said(turn)
             found += [(turn, each) for each in statements_of(writer, policy, said, as_of, agent).statements]
     return found

@@ -150,14 +150,14 @@ def answer_kind(categories: tuple[str, ...]) -> Any:  # noqa: ANN401 - a datacla
 
 def _stated(turns: Sequence[Turn]) -> dict[int, list[str]]:
     """What the person states in each of their turns, by the number under which a model is shown it."""
-    return {number: assertions(turn.text) for number, turn in enumerate(turns, 1) if turn.role is Role.USER}
+    return {number: assertions(turn.text) for number, turn in enumerate(turns, 1) if turn.is_persons_word}
 
 
 def _shown(turns: Sequence[Turn]) -> str:
-    """A part as a model reads it: a line for each turn, which no turn can begin."""
+    """A part as a model reads it: a line for each turn, which no turn can begin; without what nobody vouched for."""
     lines = []
     for number, turn in enumerate(turns, 1):
-        if turn.role in SHOWN:
+        if turn.role in SHOWN and turn.vouched:
             words = " ".join(turn.text.split())[: SHOWN[turn.role]]
             lines.append(f"[{number}] {_NAMES[turn.role]}, {turn.event_time or turn.recorded_at:%Y-%m-%d}: {words}")
     return "\n".join(lines)
@@ -166,5 +166,5 @@ def _shown(turns: Sequence[Turn]) -> str:
 def _believed(facts: Sequence[Any], turns: Sequence[Turn], stated: Mapping[int, list[str]]) -> list[Noted]:
     """Those of a model's facts that the turns that it names bear out, each once."""
     noted = [Noted(each.text, each.category, each.importance, each.confidence, each.turns) for each in facts]
-    names = {name for turn in turns if turn.role is Role.USER and (name := speaker_name(turn.actor_id)) is not None}
+    names = {name for turn in turns if turn.is_persons_word and (name := speaker_name(turn.actor_id)) is not None}
     return distinct([each for each in noted if is_borne_out(each, stated, names)])

@@ -103,7 +103,8 @@ def _list(found: ConsentList) -> list[RenderableType]:
     rows = table("state", "user", "field", "until now", "proposed", "until", "id")
     for each in found.items:
         until = each.decided_at or each.expires_at
-        add(rows, each.state, each.user_id, each.field, each.old_value, each.new_value, f"{until:%Y-%m-%d}", each.id)
+        state = f"{each.state}, by its own key" if each.self_acknowledged else each.state
+        add(rows, state, each.user_id, each.field, each.old_value, each.new_value, f"{until:%Y-%m-%d}", each.id)
     return [rows, *more(found.next)]
 
 

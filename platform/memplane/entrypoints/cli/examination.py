@@ -24,6 +24,8 @@ from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.revisions import head
 from memplane.bootstrap import SQLITE_FILE
 from memplane.domain.errors import MemplaneError, SettingsError
+from memplane.domain.policy import Policy
+from memplane.entrypoints.cli import key_examination
 from memplane.entrypoints.cli.database import has_database
 from memplane.entrypoints.cli.file_examination import file_checks
 from memplane.entrypoints.cli.findings import Doubtful, Finding, Skipped, Status
@@ -47,6 +49,7 @@ class Examination:
         self._place: Place | None = None
         self._url: str | None = None
         self._weighted: Collection[str] | None = None
+        self._loaded: Policy | None = None
 
     def findings(self) -> Iterator[Finding]:
         """Every check that this kind of database has."""
@@ -64,6 +67,7 @@ class Examination:
             yield _finding("language model", self._model, MODEL_ADVICE)
         if self._settings.oidc_issuer is not None:
             yield _finding("OIDC issuer", self._issuer, ISSUER_ADVICE)
+        yield _finding(key_examination.CHECK, self._user_turns, key_examination.ADVICE)
         if not named:
             path = self._settings.data / NAME
             yield _finding(NAME, self._keys, f"`chmod 600 {path}`, and revoke the keys if a stranger could read them")
@@ -149,7 +153,7 @@ class Examination:
 
     def _policy(self) -> str:
         folder = self._settings.policies or shipped_policies()
-        policy = load_policy(folder)
+        policy = self._loaded = load_policy(folder)
         self._weighted = policy.ranking("default").weights
         return f"{folder}, {len(policy.allowlists)} agents, {policy.digest[:19]}…"
 
@@ -182,6 +186,11 @@ class Examination:
 
         named = self._settings
         return issuer_answers(named.oidc_issuer or "", named.oidc_jwks_url, named.oidc_algorithms)
+
+    def _user_turns(self) -> str:
+        if self._sqlite:
+            return key_examination.keys_of_file(self._settings.data / SQLITE_FILE, self._loaded)
+        return key_examination.keys_of_server(self._reached(), self._loaded)
 
     def _keys(self) -> str:
         path: Path = self._settings.data / NAME

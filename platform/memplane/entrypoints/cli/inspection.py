@@ -204,6 +204,7 @@ def _row(item: MemoryRecord | TurnRecord) -> tuple[str, str, str, UUID]:
     """When something was recorded, what it is, what it says, and its id."""
     if isinstance(item, TurnRecord):
         who = f"{item.role} {item.actor_id}" if item.actor_id else str(item.role)
+        who += "" if item.vouched else ", unvouched"
         return _when(item.recorded_at), f"turn {item.seq} of {item.thread_id}, {who}", item.text, item.id
     return _when(item.recorded_at), item.category, item.content, item.id
 

@@ -238,6 +238,8 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     ]
     if stored.extracted_elsewhere:
         drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")
+    if not stored.vouched:
+        drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
     return [plain(told), *(plain(line, "dim") for line in drawn)]
 
 

@@ -120,6 +120,7 @@ def _told(item: Item) -> QueryItem:
         thread_id=unit.thread_id,
         event_time=unit.event_time,
         via=item.via,
+        vouched=unit.vouched if isinstance(unit, Turn) else None,
     )
 
 
@@ -162,7 +163,7 @@ def new_memory_of(request: NewMemoryRequest) -> NewMemory:
 
 def new_turn_of(request: NewTurnRequest) -> NewTurn:
     """A request as a new turn."""
-    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__})
+    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name != "vouched"})
 
 
 def record_of(memory: Memory, conflicts: Conflicting | None = None) -> MemoryRecord:
@@ -199,6 +200,7 @@ def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
         seq=turn.seq,
         rev=turn.rev,
         external_id=turn.external_id,
+        vouched=turn.vouched,
         extracted=[Extracted(id=d.id, content=d.content, category=d.category, action=d.action) for d in stored.drawn],
         extracted_elsewhere=stored.elsewhere,
     )

@@ -105,7 +105,7 @@ def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines
         case MemoryLine():
             raise Invalid("state: what is not believed any more is restored, not added", field="state")
         case TurnLine():
-            names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id")
+            names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "vouched")
             given = {name: getattr(line, name) for name in names}
             return NewTurn(user_id="", event_time=line.event_time or line.recorded_at, auto_extract=False, **given)
         case _:
@@ -140,7 +140,7 @@ def _memory(line: MemoryLine, now: datetime) -> Mentioning:
 
 
 def _turn(line: TurnLine, now: datetime) -> Turn:
-    names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "event_time")
+    names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "event_time", "vouched")
     given: dict[str, Any] = {name: getattr(line, name) for name in names}
     return Turn(id=line.id or new_id(), user_id="", seq=0, rev=0, recorded_at=line.recorded_at or now, **given)
 
@@ -173,7 +173,7 @@ _RECORDS: Mapping[type[Any], Callable[[Any, datetime], Record]] = {
     EntityLine: _entity,
     RelationLine: _relation,
     HistoryLine: _same(HistoryEntry, of_user=None),
-    ProposalLine: _same(Proposal, user_id=""),
+    ProposalLine: _same(Proposal, user_id="", key_id=None),
     FieldLine: _same(ContextField, user_id=""),
     TombstoneLine: _same(Tombstone),
 }

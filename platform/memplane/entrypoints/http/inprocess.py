@@ -10,7 +10,7 @@ import httpx2
 from pydantic import SecretStr
 from starlette.types import ASGIApp, Message
 
-from memplane.application.keys import NewKey
+from memplane.application.keys import NewKey, first_scopes
 from memplane.bootstrap import DEFAULT_TENANT, SQLITE, Application, prepare
 from memplane.client import Memplane
 from memplane.entrypoints.http.app import create_app
@@ -90,9 +90,11 @@ async def open(  # noqa: A001 - a file is opened
     wired = await asyncio.to_thread(Application, settings, prepared.url)
     await wired.open()
     try:
-        allowed = wired.policies.current.allowlist(agent)
+        policy = wired.policies.current
+        allowed = policy.allowlist(agent)
         await wired.ensure_tenant(DEFAULT_TENANT)
-        credential = wired.keys.local(DEFAULT_TENANT, NewKey(agent=agent, trust=allowed.trust))
+        new = NewKey(agent=agent, trust=allowed.trust, scopes=first_scopes(policy, agent))
+        credential = wired.keys.local(DEFAULT_TENANT, new)
         app = create_app(wired, max_body_bytes=settings.max_body_bytes)
         async with Memplane(URL, credential, transport=Direct(app)) as client:
             yield client

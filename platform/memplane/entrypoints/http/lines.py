@@ -22,8 +22,10 @@ _NAMES: Mapping[type[Record], str] = {
     ContextField: "field",
     Tombstone: "tombstone",
 }
-_LEFT_OUT = frozenset({"user_id", "of_user", "text", "value_hash", "rev", "key"})
-"""The user is said once, and hashes and revisions are the server's own."""
+_LEFT_OUT = frozenset({"user_id", "of_user", "text", "value_hash", "rev", "key", "key_id"})
+"""The user is said once, and hashes, revisions and the ids of keys are the server's own."""
+_USUAL: Mapping[str, object] = {"vouched": True, "self_acknowledged": False}
+"""Left out where it is so: a version that does not know these fields takes every other line."""
 _KEPT: Mapping[type[Record], frozenset[str]] = {
     Turn: frozenset({"text"}),
     ContextField: frozenset({"value_hash"}),
@@ -68,7 +70,11 @@ def _fields(record: Record) -> dict[str, object]:
 
 def _told(record: object, kept: frozenset[str] = frozenset()) -> dict[str, object]:
     """The fields of a record that say something; the others are as in a new one."""
-    return {name: value for name, value in _values(record) if (name not in _LEFT_OUT or name in kept) and _says(value)}
+    return {
+        name: value
+        for name, value in _values(record)
+        if (name not in _LEFT_OUT or name in kept) and _says(value) and _USUAL.get(name) is not value
+    }
 
 
 def _values(record: object) -> Iterator[tuple[str, object]]:

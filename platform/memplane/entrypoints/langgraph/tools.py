@@ -223,7 +223,8 @@ def _done(outcome: WriteOutcome) -> str:
 def _line(record: MemoryRecord | TurnRecord) -> str:
     day = f"{(record.event_time or record.recorded_at):%Y-%m-%d}"
     if isinstance(record, TurnRecord):
-        return f"- {visible(record.actor_id or record.role)}: {visible(record.text)} (turn {record.seq}, {day})"
+        who, mark = visible(record.actor_id or record.role), "" if record.vouched else ", unvouched"
+        return f"- {who}: {visible(record.text)} (turn {record.seq}{mark}, {day})"
     return (
         f"- [{record.category}] {visible(record.content)} ({record.type}, {record.trust_state}, {day}, id {record.id})"
     )
