@@ -75,8 +75,10 @@ class Ages:
             self.night.run(name)
 
     def written(self) -> None:
-        """Have the activity of readers written, as the server does every two seconds."""
-        self.tenant.server.run(self.tenant.server.wired.gateway.activity.flush())
+        """Have reads counted, and the activity of readers noted, as the server does every two seconds."""
+        wired = self.tenant.server.wired
+        self.tenant.server.run(wired._accesses.flush())
+        self.tenant.server.run(wired.gateway.activity.flush())
 
     def put(self, memory: str, **columns: object) -> None:
         """Give columns of a memory other values."""

@@ -289,10 +289,10 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 OF_A_NIGHT = {
-    "due memories", "due memories, later", "idle memories", "fading memories", "memories to purge", "memories to settle", "crowded users",
+    "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
-    "holders of a vector",
+    "holders of a vector", "idle memories", "fading memories",
     "unread conversations",
     "users with something to compare",
     "memories to enrich", "memories to enrich, later",
