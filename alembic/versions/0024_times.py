@@ -9,7 +9,7 @@ from alembic import op
 from memplane.adapters.sql.types import UtcTime
 
 revision = "0024"
-down_revision = "0022"
+down_revision = "0023"
 branch_labels = None
 depends_on = None
 

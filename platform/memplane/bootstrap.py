@@ -153,13 +153,13 @@ class Application:
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
         self.ingest, self.delete_turn = IngestTurns(gateway), DeleteTurns(self.storage, gateway)
-        asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, now)
+        asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
         self.recall, self.context = RecallMemories(asking), TellContext(asking)
         self.items = Items(asking, gateway, self.remember)
-        self.threads = Threads(self.storage, self.policies, now)
-        self.browse = Browse(self.storage, self.policies, now)
+        self.threads = Threads(self.storage, self.policies, gateway.activity, now)
+        self.browse = Browse(self.storage, self.policies, gateway.activity, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
-        self.checkpoints = Checkpoints(self.storage, self.policies, now)
+        self.checkpoints = Checkpoints(self.storage, self.policies, gateway.activity, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
         self._watch: asyncio.Task[None] | None = None
 
@@ -171,6 +171,7 @@ class Application:
         """Connect, refuse a database that does not fit, and begin the background tasks."""
         await self.storage.open()
         self._accesses.start()
+        self.gateway.activity.start()
         self.key_uses.start()
         self._watch = asyncio.create_task(self._watch_policies())
 
@@ -218,6 +219,7 @@ class Application:
         await self.pruning.stop()
         await self.key_uses.stop()
         await self._accesses.stop()
+        await self.gateway.activity.stop()
         await self.storage.close()
         for each in self._embedding:
             each.close()

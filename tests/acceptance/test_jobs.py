@@ -40,7 +40,9 @@ class TestTtl:
         due = own(caller, "piano", importance=2, thread_id=THREAD)
         kept = {
             "young": (own(caller, "boat", importance=2), 59.99, {}),
-            "important": (own(caller, "horse", importance=3), 90, {}),
+            "important": (own(caller, "horse", importance=4), 90, {}),
+            "of another category": (own(caller, "lamp", importance=2, category="tasks"), 90, {}),
+            "confirmed": (own(caller, "clock", importance=1), 90, {"trust_state": "confirmed"}),
             "pinned": (own(caller, "garden", importance=1, pinned=True), 90, {}),
             "asked for": (own(caller, "canoe", importance=1), 90, {"last_accessed": ago(59)}),
             "hit": (own(caller, "kite", importance=1), 90, {"last_hit_at": ago(59)}),

@@ -36,6 +36,8 @@ KEYED = {
     "sql/removals.py SqlRemovals.said": "other turns of facts that follow a deleted one; shown to nobody",
     "sql/removals.py SqlRemovals.remove": "removes a turn that `lock` has locked",
     "sql/upkeep.py SqlUpkeep.purge": "removes memories that are locked, found through the predicate or by a job",
+    "sql/activity.py SqlActivity._been_away": "when users of a write were last there; shown to nobody",
+    "sql/upkeep.py _may_fade": "a condition of the two statements of the work of the night",
     "sql/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
     "sql/upkeep.py SqlUpkeep.users_of_derived": "names users to lock, whose memories rest on sources; shown to nobody",
     "sql/upkeep.py SqlUpkeep.derived": "what follows a source that the caller deletes, wherever it is; not shown",

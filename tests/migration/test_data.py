@@ -103,6 +103,51 @@ def test_turns_stay_vouched_and_keys_that_could_record_them_get_the_scope(url: s
     assert not any("turns:user" in str(row.scopes) for row in keys)  # the version before would refuse such a key
 
 
+NOTED = sa.text(
+    "INSERT INTO events (tenant_id, id, user_id, node, op, status, ts)"
+    " VALUES ('t', :id, :user, :node, 'search', 'ok', :moment)"
+)
+TOLD = sa.text(
+    "INSERT INTO history (tenant_id, id, memory_id, event, actor, meta, policy_hash, ts, of_user)"
+    " VALUES ('t', :id, :id, 'ADD', :node, '{}', 'sha256:0', :moment, :user)"
+)
+
+
+def test_when_users_were_there_is_worked_out(url: str, cluster: Cluster) -> None:
+    migrations.upgrade(url, cluster.app_role, "0021")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    days = {
+        (NOTED, "ana", "hotpath"): ("01-01", "01-10", "06-20", "06-21"),
+        (NOTED, "ana", "worker"): ("03-01",),
+        (TOLD, "ana", "agent:x"): ("01-20",),
+        (TOLD, "ana", "job:insights"): ("04-01", "10-01"),
+        (NOTED, "ben", "context"): ("11-01",),
+    }
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        connection.execute(sa.text(f"INSERT INTO tenants (tenant_id, created_at) VALUES ('t', '{MOMENT}')"))
+        for (statement, user, node), found in days.items():
+            for day in found:
+                moment = f"2026-{day}T04:00:00.000000+00:00"
+                connection.execute(statement, {"id": uuid4().hex, "user": user, "node": node, "moment": moment})
+    migrations.upgrade(url, cluster.app_role, worker_role=cluster.worker_role)
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        rows = connection.execute(
+            sa.text("SELECT user_id, began_at, last_at, resumed_at FROM user_activity ORDER BY user_id, began_at")
+        ).fetchall()
+        if engine.dialect.name == "postgresql":  # the owner is bound by row-level security
+            connection.execute(sa.text("SELECT set_config('memplane.tenant', 'other', true)"))
+            assert connection.execute(sa.text("SELECT 1 FROM user_activity")).fetchall() == []
+    engine.dispose()
+    told = [(user, *(None if each is None else str(each)[5:10] for each in moments)) for user, *moments in rows]
+    assert told == [
+        ("ana", "01-01", "01-20", "06-20"),
+        ("ana", "06-20", "06-21", None),
+        ("ben", "11-01", "11-01", None),
+    ]
+
+
 def _name_tenant(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT set_config('memplane.tenant', 't', true)"))

@@ -59,6 +59,11 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         USERS * 90,
         {"user_id": f"'user-' || n % {USERS}", "name": f"'job-' || n / {USERS}"},
     ),
+    "user_activity": (
+        USERS * 500,
+        {"user_id": f"'user-' || n % {USERS}", "began_at": "'2026-06-01'::timestamptz - n * interval '1 hour'"}
+        | {"resumed_at": f"CASE WHEN n >= {USERS} THEN '2026-06-01'::timestamptz - n * interval '30 minutes' END"},
+    ),
     "token_budgets": (USERS * 90, {"user_id": f"'user-' || n % {USERS}", "day": f"'day-' || n / {USERS}"}),
     "pair_checks": (
         USERS * 500,

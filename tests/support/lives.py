@@ -10,9 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memplane.application.feedback import Verb
 from memplane.application.recovery import Chosen
 from memplane.application.remember import NewMemory
+from memplane.domain.activity import Activity, Stretch, present_since
 from memplane.domain.errors import Conflict, MemplaneError
-from memplane.domain.lifecycle import STEPS, LifecycleRules, decayed
-from memplane.domain.memory import MemoryText, State
+from memplane.domain.lifecycle import IMPORTANT, STEPS, LifecycleRules, decayed
+from memplane.domain.memory import MemoryText, State, TrustState
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.working import NIGHTLY
@@ -27,7 +28,7 @@ FOUND = frozenset({"conflict", "not_found", "value_rejected"})
 """What may be answered to an operation that does not fit the memory's state."""
 _TABLES = (
     "change_log", "thread_revision", "history", "events", "relations", "memory_entities", "entities", "tombstones",
-    "job_runs", "memories", "history_seals",
+    "job_runs", "memories", "history_seals", "user_activity",
 )  # fmt: skip
 _COLUMNS = (
     "id, state, trust_state, confidence, decay_rate, pinned, importance, layer, version, purge_at, expires_at,"
@@ -50,6 +51,11 @@ class Time:
 Row = dict[str, Any]
 DAYS = (-40.0, -1.0, -0.1, 0.0, 0.1, 1.0, 8.0, 35.0, 70.0)
 """By which a clock may go on, or be put back."""
+
+
+def protected(row: Row) -> bool:
+    """Whether time alone never makes the system forget a memory."""
+    return bool(row["pinned"]) or row["importance"] >= IMPORTANT or row["trust_state"] == TrustState.CONFIRMED
 
 
 class Lives(RuleBasedStateMachine):
@@ -165,8 +171,9 @@ class Lives(RuleBasedStateMachine):
             assert sum(told.get(each, 0) for each in ("deleted", "purged", "promoted", "archived")) == len(changed)
         for each in changed:
             row = before[each]
-            kept = row["pinned"] and name in {"ttl", "layers", "size"} and after[each]["state"] != row["state"]
-            assert not kept, (name, row)
+            lost = name in {"decay", "ttl", "layers", "size"} and after[each]["state"] != row["state"]
+            assert not (lost and protected(row)), (name, row)
+            assert name not in {"decay", "ttl"} or not lost or self.is_there()
             assert name != "purge" or (row["state"] == State.SOFT_DELETED and row["purge_at"] <= self.time.now)
         self.app.run(jobs.run(name, TENANT))
         assert self.memories() == after
@@ -175,11 +182,22 @@ class Lives(RuleBasedStateMachine):
         for each, row in before.items():
             wanes = outcome == "done" and row["state"] == State.ACTIVE
             accessed = max(filter(None, (row["recorded_at"], row["last_accessed"], row["last_hit_at"])))
-            rate = row["decay_rate"] if wanes else 0.0
-            expected = decayed(row["confidence"], rate, accessed, self.time.now)
+            rate = row["decay_rate"] if wanes and self.is_there() and not protected(row) else 0.0
+            since = self.activity().ages_since(accessed, self.time.now, RULES.away)
+            expected = decayed(row["confidence"], rate, since, self.time.now)
             assert abs(after[each]["confidence"] - expected) < 1e-9 or after[each]["state"] == State.SOFT_DELETED
             gone = after[each]["state"] != row["state"]
             assert gone is (wanes and rate > 0 and expected < RULES.floor)
+
+    def activity(self) -> Activity:
+        """When the user was there."""
+        found = self.rows("SELECT last_at, resumed_at FROM user_activity WHERE tenant_id = %(tenant)s")
+        return Activity(tuple(Stretch(row["last_at"], row["resumed_at"]) for row in found))
+
+    def is_there(self) -> bool:
+        """Whether the user was active lately enough to age."""
+        since = present_since(self.time.now, RULES.away)
+        return any(each.resumed_at is None and each.last_at >= since for each in self.activity().stretches)
 
     @invariant()
     def steps_are_those_of_the_state_machine(self) -> None:

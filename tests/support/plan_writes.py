@@ -222,6 +222,13 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "users for a reflection": lambda uow: uow.job_users.due(replace(NEWS, turns=False, least=3), None, 200),
     "when a job was done": lambda uow: uow.job_users.done("job-7", ["user-3", "user-4"]),
     "turns that are there": lambda uow: uow.job_users.there("user-3", IDS),
+    "users who are active": lambda uow: uow.activity.note(["user-3", "user-new"], NOW, NOW - timedelta(14), new=True),
+    "users who come back": lambda uow: uow.activity.note(["user-3"], NOW, NOW + timedelta(1), new=False),
+    "when users were there": lambda uow: uow.activity.of(["user-3", "user-4"]),
+    "idle memories": lambda uow: uow.upkeep.due(
+        Jobs(Due.IDLE, NOW, 2, {"event": 4}, NOW - timedelta(days=14)), nth(3), 500
+    ),
+    "fading memories": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW, present_since=NOW), None, 500),
     "due memories": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW), None, 500),
     "due memories, later": lambda uow: uow.upkeep.due(Jobs(Due.DECAYING, NOW), nth(3), 500),
     "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
@@ -285,7 +292,7 @@ OF_A_NIGHT = {
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",
-    "holders of a vector",
+    "holders of a vector", "idle memories", "fading memories",
     "unread conversations",
     "users with something to compare",
     "memories to enrich", "memories to enrich, later",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memplane.application.activity import ActivityLog
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ports import Accesses, Clock, Policies, Storage, Unit
@@ -31,6 +32,7 @@ class Asking:
     embedders: Embedders
     guard: EmbeddingGuard
     accesses: Accesses
+    activity: ActivityLog
     clock: Clock
 
     async def asked_of(self, text: str | None, profile: RankingProfile, now: datetime) -> tuple[Query, Asked]:
@@ -73,6 +75,8 @@ class Asking:
         memories = [(item.unit.id, item.via) for item in items if isinstance(item.unit, Memory)]
         best_of = tuple(each for each, via in memories if via is None) if found else ()
         self.accesses.note(Access(principal.tenant, tuple(each for each, _ in memories), event, best_of))
+        named = scope.filters.user_id
+        self.activity.read(principal, {item.unit.user_id for item in items} if named is None else {named})
 
 
 def work_on(units: Sequence[Unit]) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
+from memplane.application.activity import ActivityLog
 from memplane.application.gateway import clean_filters
 from memplane.application.ports import Clock, Policies, Reader, Storage, Unit
 from memplane.domain.errors import LimitExceeded, NotFound
@@ -51,9 +52,10 @@ class Why:
 class Browse:
     """Reads without ranking."""
 
-    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+    def __init__(self, storage: Storage, policies: Policies, activity: ActivityLog, clock: Clock) -> None:
         self._storage = storage
         self._policies = policies
+        self._activity = activity
         self._clock = clock
 
     def _scope(
@@ -80,6 +82,7 @@ class Browse:
             found = (await reader.units(scope, [memory_id])).get(memory_id)
         if not isinstance(found, Memory):
             raise NotFound("no such memory")
+        self._activity.read(principal, (found.user_id,))
         return found
 
     async def conflicting(
@@ -112,7 +115,9 @@ class Browse:
             scope = replace(scope, trust_states=tuple(trust_states))
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.memories(scope, before=before, limit=_limit(limit) + 1)
-        return _page(found, limit)
+        page, named = _page(found, limit), scope.filters.user_id
+        self._activity.read(principal, {each.user_id for each in page.items} if named is None else {named})
+        return page
 
     async def timeline(
         self, principal: Principal, memory_id: UUID, before: int = 5, after: int = 5, agent: str | None = None
@@ -131,6 +136,7 @@ class Browse:
                 raise NotFound("no such memory")
             mine = replace(scope, filters=Filters(user_id=anchor.user_id))
             found = await reader.around(mine, memory_id, _limit(before, 0), _limit(after, 0))
+        self._activity.read(principal, (anchor.user_id,))
         if known is not None:
             return found
         earlier = [unit for unit in found if unit.id < memory_id]
@@ -146,9 +152,11 @@ class Browse:
         """
         scope = self._scope(principal, agent)
         async with self._storage.reading(principal.reach) as reader:
-            if not isinstance((await reader.units(scope, [memory_id])).get(memory_id), Memory):
+            memory = (await reader.units(scope, [memory_id])).get(memory_id)
+            if not isinstance(memory, Memory):
                 raise NotFound("no such memory")
             found = await reader.related(scope, [memory_id], 2 * _limit(limit))
+        self._activity.read(principal, (memory.user_id,))
         by_id = {memory.id: (memory, strength) for _, memory, strength in reversed(found)}
         return sorted(by_id.values(), key=lambda pair: (-pair[1], pair[0].id))[:limit]
 
@@ -165,6 +173,7 @@ class Browse:
             if memory is None or decided is None:
                 raise NotFound("no such memory")
             sources = await reader.units(scope, memory.source_ids)
+        self._activity.read(principal, (memory.user_id,))
         seen = tuple(told(entry, scope) for entry in decided)
         return Why(memory, tuple(sources.values()), seen, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
 
@@ -187,6 +196,7 @@ class Browse:
             found = await reader.history(scope, memory_id, before=before, limit=_limit(limit) + 1)
         if found is None:
             raise NotFound("no such memory")
+        self._activity.read(principal, {each.of_user for each in found if each.of_user is not None})
         return _page([told(entry, scope) for entry in found], limit)
 
 

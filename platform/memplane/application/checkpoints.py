@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from memplane.application.activity import ActivityLog
 from memplane.application.checkpoint_access import let_in, refuse_erased, refuse_finished
 from memplane.application.checkpoint_records import (
     Arrival,
@@ -19,13 +20,7 @@ from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain import lineage, supervising
-from memplane.domain.errors import (
-    AmbiguousThread,
-    Conflict,
-    LimitExceeded,
-    NotFound,
-    VersionConflict,
-)
+from memplane.domain.errors import AmbiguousThread, Conflict, LimitExceeded, NotFound, VersionConflict
 from memplane.domain.lineage import Arriving, Placement, Retention
 from memplane.domain.memory import Visibility
 from memplane.domain.principal import KeyScope, Principal
@@ -47,9 +42,10 @@ class Checkpoints:
     private store, and one of the agents that the caller speaks for reads the category of turns.
     """
 
-    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+    def __init__(self, storage: Storage, policies: Policies, activity: ActivityLog, clock: Clock) -> None:
         self._storage = storage
         self._policies = policies
+        self._activity = activity
         self._clock = clock
 
     def _let_in(self, principal: Principal) -> None:
@@ -131,6 +127,7 @@ class Checkpoints:
 
         principal.require(KeyScope.CHECKPOINT)
         await self._storage.write_checkpoints(principal.reach, work)
+        self._activity.wrote(principal, (place.thread.user_id,))
 
     async def adopt(self, principal: Principal, thread: Thread, arrivals: Sequence[Arrival]) -> bool:
         """Take a whole thread of another saver over, with branches and all, in one transaction.
@@ -194,6 +191,7 @@ class Checkpoints:
         self._let_in(principal)
         if wanted.limit is not None and wanted.limit <= 0:
             return []
+        self._activity.read(principal, wanted.users or ())
         async with self._storage.reading(principal.reach) as reader:
             if matches is None:
                 return await reader.checkpoints.find(wanted)
@@ -296,6 +294,7 @@ class Checkpoints:
             found = await reader.checkpoints.supervised(thread)
         if found is None:
             raise NotFound(_MISSING)
+        self._activity.read(principal, (thread.user_id,))
         return found
 
     async def supervise(
@@ -319,7 +318,9 @@ class Checkpoints:
             await uow.checkpoints.keep(after)
             return after
 
-        return await self._write(principal, work)
+        done = await self._write(principal, work)
+        self._activity.wrote(principal, (thread.user_id,))
+        return done
 
     async def _write(self, principal: Principal, work: Callable[[UnitOfWork], Awaitable[T]]) -> T:
         self._let_in(principal)

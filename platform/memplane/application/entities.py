@@ -65,7 +65,9 @@ class Entities:
         wanted = EntityQuery(kind=clean_id(kind, "kind"), key=key_of(named) if named else None)
         scope = self._scope(principal, agent, user)
         async with self._storage.reading(principal.reach) as reader:
-            return await reader.entities(scope, wanted, limit)
+            found = await reader.entities(scope, wanted, limit)
+        self._gateway.activity.read(principal, (user,))
+        return found
 
     async def get(self, principal: Principal, entity_id: UUID, agent: str | None = None) -> Entity:
         """One entity.
@@ -78,6 +80,7 @@ class Entities:
             found = await reader.entities(scope, EntityQuery(ids=(entity_id,)), 1)
         if not found:
             raise NotFound(_MISSING)
+        self._gateway.activity.read(principal, (found[0].user_id,))
         return found[0]
 
     async def alias(

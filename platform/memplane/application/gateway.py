@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from memplane.application.activity import ActivityLog
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.erasures import Ledger
@@ -58,6 +59,11 @@ class Write:
     _told: list[Noted] = field(default_factory=list)
     _graves: dict[str, Sequence[Grave]] = field(default_factory=dict)
     _users: set[str] = field(default_factory=set)
+
+    @property
+    def users(self) -> frozenset[str]:
+        """Whom it is about, as far as it is known by now."""
+        return frozenset(self._users)
 
     @property
     def user(self) -> str | None:
@@ -221,7 +227,11 @@ def _categories(memory: Memory, before: Memory | None) -> dict[str, object]:
 
 
 class Gateway:
-    """What every write shares: the permission to write at all, search material, and the transaction."""
+    """What every write shares: the permission to write at all, search material, and the transaction.
+
+    Attributes:
+        activity: on which days users are active.
+    """
 
     def __init__(
         self,
@@ -238,6 +248,7 @@ class Gateway:
         self._embedders = embedders
         self._clock = clock
         self._ledger = ledger
+        self.activity = ActivityLog(storage, policies, clock)
         self._queues = UserQueues()
         self._under_way = UnderWay()
 
@@ -302,6 +313,7 @@ class Gateway:
             await self._under_way.over((principal.namespace, once.after))
 
         about: list[Write] = []
+        active: set[str] = set()
 
         async def attempt(uow: UnitOfWork) -> T:
             model = uow.in_force.model or self._embedders.own
@@ -309,11 +321,16 @@ class Gateway:
             about[:] = [write]
             write.about(users)
             await write.dig(users)
-            return await work(write)
+            done = await work(write)
+            active.clear()
+            active.update(await self.activity.note(uow, principal, write.users, now))
+            return done
 
         async with self._queues.of(principal.tenant, users):
             told = None if once is None else replace(once, about=lambda: about[0].user)
-            return await run_once(self._storage, principal, attempt, now, users=users, once=told)
+            done = await run_once(self._storage, principal, attempt, now, users=users, once=told)
+        self.activity.noted(principal.tenant, active, now)
+        return done
 
     @contextmanager
     def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:

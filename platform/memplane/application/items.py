@@ -236,6 +236,8 @@ class Items:
         """Count items as read, and let those live on that end some time after the last read."""
         event = OperationalEvent("context", "search", "ok", scope.now, scope.filters.user_id)
         self._asking.accesses.note(Access(principal.tenant, tuple(item.memory.id for item in found), event))
+        named = scope.filters.user_id
+        self._asking.activity.read(principal, {item.memory.user_id for item in found} if named is None else {named})
         speaker = principal.speak_as(agent)
         writable = self._asking.policies.current.allowlist(speaker).write
         if not refresh or KeyScope.WRITE not in principal.scopes:

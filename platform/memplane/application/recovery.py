@@ -116,7 +116,7 @@ class Recovery:
             return Recovered(done, page[-1].id if more else None)
 
         users = {each.user_id for each in page}
-        return await self._gateway.run(principal, policy, now, work, users=users, once=once)
+        return await self._gateway.run(principal.as_operator(), policy, now, work, users=users, once=once)
 
     async def purge(
         self, principal: Principal, chosen: Chosen, *, early: bool = False, once: Once[Removed] | None = None
@@ -153,7 +153,7 @@ class Recovery:
                 await write.settle(user, None)
             return Removed(len(gone), len(found) > len(gone))
 
-        return await self._gateway.run(principal, policy, now, work, users=users, once=once)
+        return await self._gateway.run(principal.as_operator(), policy, now, work, users=users, once=once)
 
     def _begin(self, principal: Principal, chosen: Chosen) -> tuple[Policy, datetime, Scope]:
         policy, now = self._gateway.begin(principal, KeyScope.ADMIN)

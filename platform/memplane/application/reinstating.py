@@ -1,7 +1,7 @@
 """Records of an export put back as they were, by an administrator: many at once, by their kinds."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -26,9 +26,11 @@ from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import MemoryText, Turn
+from memplane.domain.memory import MemoryText, Source, Turn
+from memplane.domain.principal import JOB
 
 T = TypeVar("T")
+_CONCLUDED = frozenset({Source.CONSOLIDATION, Source.REFLECTION})
 
 
 async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) -> Attempt:
@@ -72,6 +74,8 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
         fields = {place: (each, bool(found[place].stated)) for place, each in _of(found, ContextField).items()}
         await reinstate_fields(write, rules, fields, outcomes)
         await reinstate_tombstones(write, rules, _of(found, Tombstone), outcomes)
+        moments = [moment for each in found.values() for moment in _active_at(each.record)]
+        await gateway.activity.reconstruct(write.uow, rules.user_id, moments, write.now)
 
     return attempt
 
@@ -100,6 +104,20 @@ def _made(record: Record) -> datetime | None:
             return moment
         case _:
             return None
+
+
+def _active_at(record: Record) -> Iterator[datetime]:
+    """When a record shows that its user was active: nothing that background work left does."""
+    match record:
+        case Mentioning(memory=memory):
+            told = None if memory.source in _CONCLUDED else memory.recorded_at
+            yield from filter(None, (told, memory.last_accessed, memory.last_hit_at))
+        case Turn(recorded_at=moment):
+            yield moment
+        case HistoryEntry(ts=moment, actor=actor) if not actor.startswith(JOB):
+            yield moment
+        case _:
+            pass
 
 
 def _of(found: Mapping[int, Admitted], kind: type[T]) -> dict[int, T]:

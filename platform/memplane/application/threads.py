@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memplane.application.activity import ActivityLog
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Reader, Storage
 from memplane.domain.delta import MAX_BULLETS, Change, headed, header
@@ -26,9 +27,10 @@ class Delta:
 class Threads:
     """Reads of threads."""
 
-    def __init__(self, storage: Storage, policies: Policies, clock: Clock) -> None:
+    def __init__(self, storage: Storage, policies: Policies, activity: ActivityLog, clock: Clock) -> None:
         self._storage = storage
         self._policies = policies
+        self._activity = activity
         self._clock = clock
 
     async def delta(
@@ -48,7 +50,9 @@ class Threads:
         scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
         async with self._storage.reading(principal.reach) as reader:
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
-            return await thread_delta(reader, scope, user, thread, since)
+            delta = await thread_delta(reader, scope, user, thread, since)
+        self._activity.read(principal, () if user is None else (user,))
+        return delta
 
 
 async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str | None) -> str | None:

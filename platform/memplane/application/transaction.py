@@ -11,7 +11,7 @@ from memplane.application.chain import Chain
 from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
 from memplane.application.co_recall_records import CoRecalls
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
 from memplane.application.jobs.repair_records import Repairs
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.key_history import KeyEntry
@@ -377,6 +377,7 @@ class UnitOfWork(Protocol):
     enrichments: Enrichments
     repairs: Repairs
     co_recalls: CoRecalls
+    activity: UserActivity
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails.

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from uuid import UUID
 
 from memplane.domain.errors import Conflict
@@ -14,8 +15,9 @@ DAY = timedelta(days=1)
 FADING = 0.05
 """Exponent of each day in the score of a layer."""
 IMPORTANT = 4
-"""The importance from which on a memory is important."""
+"""The importance from which on a memory is important: time alone never makes the system forget it."""
 _REINFORCED, _FORGOTTEN = 0.2, 0.01
+_OF_EVENTS: Mapping[str, int] = MappingProxyType({"activity": 4, "recent_activity": 4, "event": 4})
 
 
 class Cause(StrEnum):
@@ -76,8 +78,10 @@ class LifecycleRules:
     """What ``lifecycle.yaml`` says.
 
     Attributes:
+        away: so many days of a user's absence count towards the ages of memories.
         idle: how long a memory lasts that nobody asks for.
         importance_below: only those of less importance go for that.
+        importance_below_in: the same for some categories.
         decay_rate: how fast the confidence of a new semantic memory decays.
         floor: the confidence below which a memory goes.
         promote_hits: as many hits settle a memory,
@@ -91,7 +95,9 @@ class LifecycleRules:
     """
 
     idle: timedelta = 60 * DAY
-    importance_below: int = 3
+    importance_below: int = 2
+    importance_below_in: Mapping[str, int] = field(default_factory=lambda: _OF_EVENTS)
+    away: timedelta = 14 * DAY
     decay_rate: float = 0.0002
     floor: float = 0.05
     promote_hits: int = 3
@@ -109,8 +115,8 @@ class Weighed:
     """What of a memory decides whether there is room for it.
 
     Attributes:
-        used: when it was hit last, or recorded.
-        kept: whether it stays whatever its score: it is pinned, or holds a field of the profile.
+        used: when it was hit last, or recorded; later by the days that do not count.
+        kept: whether it stays whatever its score: pinned, confirmed, important, or with a field of the profile.
     """
 
     id: UUID

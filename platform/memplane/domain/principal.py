@@ -1,7 +1,7 @@
 """Who is calling, as authenticated, and what that allows."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -57,6 +57,7 @@ class Principal:
         scopes: what it may be used for.
         key_id: which key, for audit; of a token its subject, as ``oidc:<sub>``.
         expires_at: when the key ends; ``None`` for never, and for a token, which is checked anew each time.
+        operates: whether it does what only the scope ``admin`` allows, such as a restore of somebody's memories.
     """
 
     tenant: str
@@ -67,6 +68,7 @@ class Principal:
     act_for: frozenset[str] = field(default_factory=frozenset)
     users: frozenset[str] | None = None
     expires_at: datetime | None = None
+    operates: bool = False
 
     def require(self, scope: KeyScope) -> None:
         """Refuse a call that the key's scopes do not cover.
@@ -120,6 +122,20 @@ class Principal:
         users = None if self.users is None else sorted(self.users)
         bindings = repr((self.key_id, self.agent, sorted(self.act_for), users, self.trust.value))
         return f"{SUBJECT}{hashlib.sha256(bindings.encode()).hexdigest()[: NAMESPACE_CHARS - len(SUBJECT)]}"
+
+    def as_operator(self) -> "Principal":
+        """The same caller, in what only the scope ``admin`` allows."""
+        return replace(self, operates=True)
+
+    @property
+    def reads_for_users(self) -> bool:
+        """Whether its reads are activity of the users: neither background work nor an administrator's."""
+        return not self.is_job and KeyScope.ADMIN not in self.scopes
+
+    @property
+    def writes_for_users(self) -> bool:
+        """Whether its writes are: neither background work nor an operator's."""
+        return not self.is_job and not self.operates
 
     @property
     def is_job(self) -> bool:

@@ -1,24 +1,34 @@
 """``lifecycle.yaml``: what becomes of memories with time."""
 
+from collections.abc import Collection
 from datetime import timedelta
+from types import MappingProxyType
 
-from memplane.adapters.policy_files.value import Value
+from memplane.adapters.policy_files.value import Value, did_you_mean
 from memplane.domain.lifecycle import LifecycleRules
 
 MAX_DAYS = 36_500
 MAX_MEMORIES = 10_000_000
 
 
-def read_lifecycle(root: Value) -> LifecycleRules:
-    """Read the file; what is wrong goes to the root's report."""
-    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"))
-    ttl = fields["ttl"].fields(("days", "importance_below"))
+def read_lifecycle(root: Value, categories: Collection[str] = ()) -> LifecycleRules:
+    """Read the file; what is wrong goes to the root's report.
+
+    Args:
+        root: the file.
+        categories: those of the policy; none when they could not be read.
+    """
+    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"), ("away",))
+    ttl = fields["ttl"].fields(("days", "importance_below"), ("categories",))
+    away = fields["away"].fields(("days",)) if fields["away"].present else None
     decay = fields["decay"].fields(("rate", "floor"))
     layers = fields["layers"].fields(("promote_hits", "promote_days", "capacity", "archive_score", "archive_days"))
     size = fields["size"].fields(("max", "prune_percent"))
     return LifecycleRules(
         idle=_days(ttl["days"]),
-        importance_below=ttl["importance_below"].whole(1, 6, fallback=1),
+        importance_below=_importance(ttl["importance_below"]),
+        importance_below_in=_by_category(ttl["categories"], categories),
+        away=LifecycleRules().away if away is None else _days(away["days"]),
         decay_rate=decay["rate"].number(0.0, 10.0),
         floor=decay["floor"].number(0.0, 1.0),
         promote_hits=layers["promote_hits"].whole(1, 1000, fallback=1),
@@ -30,6 +40,18 @@ def read_lifecycle(root: Value) -> LifecycleRules:
         prune_percent=size["prune_percent"].whole(1, 100, fallback=1),
         purge_after=_days(fields["purge_days"]),
     )
+
+
+def _by_category(value: Value, categories: Collection[str]) -> MappingProxyType[str, int]:
+    found = value.table()
+    for name, place in found.items():
+        if categories and name not in categories:
+            place.fail_key(f"unknown category;{did_you_mean(name, categories)} accepted: {', '.join(categories)}")
+    return MappingProxyType({name: _importance(place) for name, place in found.items()})
+
+
+def _importance(value: Value) -> int:
+    return value.whole(1, 6, fallback=1)
 
 
 def _days(value: Value) -> timedelta:

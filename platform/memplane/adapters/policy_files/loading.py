@@ -65,7 +65,7 @@ def load_policy(folder: Path) -> Policy:
         rankings=read_ranking(roots[RANKING]),
         merging=read_merge(roots[MERGE]),
         consent=consent,
-        lifecycle=read_lifecycle(roots[LIFECYCLE]),
+        lifecycle=read_lifecycle(roots[LIFECYCLE], kinds.categories),
         workers=read_workers(roots[WORKERS]),
         digest=digest_of(contents),
     )

@@ -28,7 +28,7 @@ _OWN = (
     tables.pair_checks,
 )
 """Tables whose rows are of one user, in the order in which they go."""
-_THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets, tables.job_users)
+_THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets, tables.job_users, tables.user_activity)
 """Tables with a row for each of a user's threads, days or jobs, in the order in which they go."""
 _CHECKPOINTS = (
     tables.checkpoints,

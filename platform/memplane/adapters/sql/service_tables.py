@@ -171,6 +171,26 @@ job_users = sa.Table(
     to_tenant(),
 )
 
+user_activity = sa.Table(  # stretches in which a user was never away for long
+    "user_activity",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    time_column("began_at", nullable=False),
+    time_column("last_at", nullable=False),  # on the day of the last activity
+    time_column("resumed_at"),  # the first activity after it; none for the current stretch
+    sa.PrimaryKeyConstraint("tenant_id", "user_id", "began_at"),
+    to_tenant(),
+    sa.Index(
+        "uq_user_activity_current",
+        "tenant_id",
+        "user_id",
+        unique=True,
+        postgresql_where=sa.text("resumed_at IS NULL"),
+        sqlite_where=sa.text("resumed_at IS NULL"),
+    ),
+)
+
 sessions = sa.Table(
     "sessions",
     metadata,

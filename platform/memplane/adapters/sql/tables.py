@@ -40,6 +40,7 @@ from memplane.adapters.sql.service_tables import (
     settings,
     token_budgets,
     tombstones,
+    user_activity,
     user_context,
 )
 from memplane.adapters.sql.types import Embedding, Json
@@ -78,6 +79,7 @@ __all__ = [
     "token_budgets",
     "tombstones",
     "turns",
+    "user_activity",
     "user_context",
 ]
 

@@ -8,6 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.activity import SqlActivity
 from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
 from memplane.adapters.sql.checkpoints import SqlCheckpoints
@@ -33,7 +34,7 @@ from memplane.application.answers import Answers
 from memplane.application.chain import Chain
 from memplane.application.co_recall_records import CoRecalls
 from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, VectorStore
+from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
 from memplane.application.jobs.repair_records import Repairs
 from memplane.application.jobs.user_records import JobUsers
 from memplane.application.pair_records import Pairs
@@ -115,6 +116,7 @@ class SqlUnitOfWork:
         self.pairs: Pairs = SqlPairs(session)
         self.job_users: JobUsers = SqlJobUsers(session)
         self.co_recalls: CoRecalls = SqlCoRecalls(session)
+        self.activity: UserActivity = SqlActivity(session)
         self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

@@ -7,16 +7,18 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql.activity import activity_of
 from memplane.adapters.sql.graph_repairs import needed
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.scope import Syntax, memories_in
 from memplane.adapters.sql.session import Session
 from memplane.application.jobs.records import Due, Swept, Wanted
 from memplane.application.records import EXTRACT
+from memplane.domain.activity import Activity
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEvent
-from memplane.domain.lifecycle import Weighed
-from memplane.domain.memory import Layer, Memory, MemoryType, State
+from memplane.domain.lifecycle import IMPORTANT, Weighed
+from memplane.domain.memory import Layer, Memory, MemoryType, State, TrustState
 from memplane.domain.scope import Scope
 
 _MANY = 500
@@ -147,16 +149,20 @@ class SqlUpkeep:
             )
             await self._session.execute(statement.values(**values))
 
-    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> str | None:
-        """The next user, by name, who has more active memories than that, of a layer or of all; or none."""
-        m = tables.memories.c
+    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> tuple[str, Activity] | None:
+        """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
+        m, a = tables.memories.c, tables.user_activity.c
         statement = sa.select(m.user_id).where(m.tenant_id == self._tenant, m.state == State.ACTIVE)
         if layer is not None:
             statement = statement.where(m.layer == layer)
         if after is not None:
             statement = statement.where(m.user_id > after)
-        statement = statement.group_by(m.user_id).having(sa.func.count() > most).order_by(m.user_id).limit(1)
-        return (await self._session.execute(statement)).scalar_one_or_none()
+        first = statement.group_by(m.user_id).having(sa.func.count() > most).order_by(m.user_id).limit(1).subquery()
+        theirs = sa.and_(a.tenant_id == self._tenant, a.user_id == first.c.user_id)
+        found = sa.select(first.c.user_id, a.last_at, a.resumed_at).select_from(
+            first.outerjoin(tables.user_activity, theirs)
+        )
+        return next(iter(activity_of(await self._session.execute(found)).items()), None)
 
     async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
         """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
@@ -164,7 +170,7 @@ class SqlUpkeep:
         fields = sa.select(c.memory_id).where(c.tenant_id == self._tenant, c.user_id == user_id)
         statement = sa.select(
             m.id, m.hits, m.reinforcement, m.importance, m.last_hit_at, m.recorded_at,
-            sa.or_(m.pinned, m.id.in_(fields)).label("kept"),
+            sa.or_(*_protected(), m.id.in_(fields)).label("kept"),
         ).where(m.tenant_id == self._tenant, m.user_id == user_id, m.state == State.ACTIVE)  # fmt: skip
         if layer is not None:
             statement = statement.where(m.layer == layer)
@@ -248,13 +254,30 @@ _TALLIED = (
 )
 
 
+def _protected() -> tuple[sa.ColumnElement[bool], ...]:
+    """What of a memory itself keeps time alone from making the system forget it."""
+    m = tables.memories.c
+    return m.pinned, m.trust_state == TrustState.CONFIRMED, m.importance >= IMPORTANT
+
+
+def _may_fade(present_since: datetime | None) -> list[sa.ColumnElement[bool]]:
+    """Whether time may make the system forget a memory, and its user is present: while one is away, nothing ages.
+
+    Each is looked up for a memory, as one value: a join would sort all memories of the tenant for each batch.
+    """
+    a, m = tables.user_activity.c, tables.memories.c
+    conditions = [*(~each for each in _protected()), ~_holds_a_field()]
+    if present_since is not None:
+        theirs = (a.tenant_id == m.tenant_id, a.user_id == m.user_id, a.resumed_at.is_(None))
+        conditions.append(sa.select(a.last_at).where(*theirs).scalar_subquery() >= present_since)
+    return conditions
+
+
 def _holds_a_field() -> sa.ColumnElement[bool]:
     """Whether a memory holds a decided field of the profile, which never changes silently."""
-    c = tables.user_context.c
-    m = tables.memories.c
-    return sa.exists(
-        sa.select(sa.literal(1)).where(c.tenant_id == m.tenant_id, c.user_id == m.user_id, c.memory_id == m.id)
-    )
+    c, m = tables.user_context.c, tables.memories.c
+    mine = (c.tenant_id == m.tenant_id, c.user_id == m.user_id, c.memory_id == m.id)
+    return sa.select(sa.func.count()).where(*mine).scalar_subquery() > 0
 
 
 def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
@@ -265,12 +288,15 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
             return [m.state == State.ACTIVE, m.expires_at <= wanted.moment]
         case Due.IDLE:
             touched = [m[name].is_(None) | (m[name] < wanted.moment) for name in ("last_accessed", "last_hit_at")]
+            limits = wanted.limits
+            limit = sa.case(dict(limits), value=m.category, else_=wanted.limit) if limits else sa.literal(wanted.limit)
             return [
-                m.state == State.ACTIVE, m.pinned.is_(False), m.importance < wanted.limit,
-                m.updated_at < wanted.moment, *touched, ~_holds_a_field(),
+                m.state == State.ACTIVE, m.importance < limit, m.updated_at < wanted.moment, *touched,
+                *_may_fade(wanted.present_since),
             ]  # fmt: skip
         case Due.DECAYING:
-            return [m.state == State.ACTIVE, m.type == MemoryType.SEMANTIC, m.decay_rate > 0]
+            semantic = m.type == MemoryType.SEMANTIC
+            return [m.state == State.ACTIVE, semantic, m.decay_rate > 0, *_may_fade(wanted.present_since)]
         case Due.PURGE:
             return [m.state == State.SOFT_DELETED, m.purge_at <= wanted.moment]
         case Due.PROMOTED:

@@ -8,6 +8,7 @@ from uuid import UUID
 from memplane.application.jobs.records import JobRun, Spent, Swept, Wanted
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.vectors import Vector
+from memplane.domain.activity import Activity
 from memplane.domain.embeddings import Column
 from memplane.domain.enrichment import Enriched
 from memplane.domain.lifecycle import Weighed
@@ -59,8 +60,8 @@ class Upkeep(Protocol):
         """Settle memories that are locked; without a version."""
         ...
 
-    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> str | None:
-        """The next user, by name, who has more active memories than that, of a layer or of all; or none."""
+    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> tuple[str, Activity] | None:
+        """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
         ...
 
     async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
@@ -87,6 +88,25 @@ class Upkeep(Protocol):
 
     async def tally(self, since: datetime) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
+        ...
+
+
+class UserActivity(Protocol):
+    """On which days users were active, as far as absences can be told from it; within a transaction."""
+
+    async def note(self, user_ids: Collection[str], now: datetime, present_since: datetime, *, new: bool) -> None:
+        """Note that users are active; who was not since ``present_since`` has come back from an absence.
+
+        Args:
+            user_ids: who.
+            now: when.
+            present_since: the moment since which a present user was active.
+            new: whether users of whom nothing is noted yet are noted too.
+        """
+        ...
+
+    async def of(self, user_ids: Collection[str]) -> Mapping[str, Activity]:
+        """The activity of users; those of whom nothing is noted are left out."""
         ...
 
 

@@ -28,11 +28,15 @@ class Wanted:
         due: which.
         moment: expired, idle or due to be purged by then; hit since then, for those to promote.
         limit: of idle ones only those of less importance; of those to promote only those with as many hits.
+        limits: the importance for some categories, instead of ``limit``.
+        present_since: of idle and decaying ones only those of users who were active since then.
     """
 
     due: Due
     moment: datetime
     limit: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict)
+    present_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

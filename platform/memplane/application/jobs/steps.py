@@ -10,6 +10,7 @@ from uuid import UUID
 from memplane.application.erasing import further, locks
 from memplane.application.gateway import Write
 from memplane.application.jobs.records import Due, Spent, Wanted
+from memplane.domain.activity import Activity, present_since
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Erasure
 from memplane.domain.errors import StorageUnavailable
@@ -66,14 +67,30 @@ async def expiry(write: Write, as_of: datetime, place: str | None) -> Batch:
 async def ttl(write: Write, as_of: datetime, place: str | None) -> Batch:
     """What nobody asked for in a long time, and is of no importance, is deleted."""
     rules = write.policy.lifecycle
-    return await _deleting(write, Wanted(Due.IDLE, as_of - rules.idle, rules.importance_below), Cause.IDLE, place)
+    wanted = Wanted(
+        Due.IDLE,
+        as_of - rules.idle,
+        rules.importance_below,
+        rules.importance_below_in,
+        present_since(as_of, rules.away),
+    )
+    found, following = await _found(write, wanted, place)
+    since = await _ages_since(write, found, _touched, as_of)
+    idle = [each for each in found if since[each.id] < wanted.moment]
+    await _delete(write, idle, Cause.IDLE)
+    return Batch({"deleted": len(idle)}, following)
 
 
 async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
-    """Confidence wanes with the days since access; what nobody can be sure of any more is deleted."""
+    """Confidence wanes with the days since access; what nobody can be sure of any more is deleted.
+
+    It does not while the user is away for long: each night takes its part, so a night of such a day must take none.
+    """
     rules = write.policy.lifecycle
-    found, following = await _found(write, Wanted(Due.DECAYING, as_of), place)
-    left = {each.id: decayed(each.confidence, each.decay_rate, _accessed(each), as_of) for each in found}
+    wanted = Wanted(Due.DECAYING, as_of, present_since=present_since(as_of, rules.away))
+    found, following = await _found(write, wanted, place)
+    since = await _ages_since(write, found, _accessed, as_of)
+    left = {each.id: decayed(each.confidence, each.decay_rate, since[each.id], as_of) for each in found}
     await write.uow.upkeep.fade({each.id: left[each.id] for each in found if left[each.id] < each.confidence})
     gone = [replace(each, confidence=left[each.id]) for each in found if left[each.id] < rules.floor]
     await _delete(write, gone, Cause.DECAYED)
@@ -112,7 +129,7 @@ async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
         return Batch({"promoted": len(found)}, following or _SETTLED)
     last = place.removeprefix(_SETTLED) or None
     batch = await _making_room(
-        write, last, rules.capacity, Layer.MID, Cause.CROWDED, lambda all_: crowded_out(all_, rules, as_of)
+        write, last, as_of, (rules.capacity, Layer.MID, Cause.CROWDED), lambda all_: crowded_out(all_, rules, as_of)
     )
     return replace(batch, place=None if batch.place is None else f"{_SETTLED}{batch.place}")
 
@@ -120,7 +137,9 @@ async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
 async def size(write: Write, as_of: datetime, place: str | None) -> Batch:
     """Users with too many memories have the lowest of them archived."""
     rules = write.policy.lifecycle
-    return await _making_room(write, place, rules.max_size, None, Cause.PRUNED, lambda all_: pruned(all_, rules, as_of))
+    return await _making_room(
+        write, place, as_of, (rules.max_size, None, Cause.PRUNED), lambda all_: pruned(all_, rules, as_of)
+    )
 
 
 async def proposals(write: Write, as_of: datetime, _place: str | None) -> Batch:
@@ -215,25 +234,40 @@ async def _move(
 async def _making_room(
     write: Write,
     place: str | None,
-    most: int,
-    layer: Layer | None,
-    cause: Cause,
+    as_of: datetime,
+    bound: tuple[int, Layer | None, Cause],
     going: Callable[[Sequence[Weighed]], list[UUID]],
 ) -> Batch:
     """Archive what there is no room for, of the next user who has too much: at once, for it is one decision."""
-    upkeep = write.uow.upkeep
-    user = await upkeep.crowded(most, layer, place)
-    if user is None:
+    upkeep, away = write.uow.upkeep, write.policy.lifecycle.away
+    most, layer, cause = bound
+    crowded = await upkeep.crowded(most, layer, place)
+    if crowded is None:
         return Batch()
+    user, activity = crowded
     await write.uow.lock_users([user])
-    chosen = going(await upkeep.weighed(user, layer))
+    weighed = await upkeep.weighed(user, layer)
+    chosen = going([replace(each, used=activity.ages_since(each.used, as_of, away)) for each in weighed])
     found = await upkeep.locked(chosen)
     await _move(write, found, cause, HistoryEvent.ARCHIVE, None)
     return Batch({"archived": len(found), "users": 1}, user)
 
 
+async def _ages_since(
+    write: Write, found: Sequence[Memory], used: Callable[[Memory], datetime], as_of: datetime
+) -> Mapping[UUID, datetime]:
+    """Since when memories age, without the days that do not count: one look for all of their users."""
+    activity = await write.uow.activity.of({each.user_id for each in found})
+    away, unknown = write.policy.lifecycle.away, Activity()
+    return {each.id: activity.get(each.user_id, unknown).ages_since(used(each), as_of, away) for each in found}
+
+
 def _accessed(memory: Memory) -> datetime:
     return max(filter(None, (memory.recorded_at, memory.last_accessed, memory.last_hit_at)))
+
+
+def _touched(memory: Memory) -> datetime:
+    return max(filter(None, (memory.updated_at, memory.last_accessed, memory.last_hit_at)))
 
 
 def _by_user(memories: Iterable[Memory]) -> Iterable[tuple[str, Iterable[Memory]]]:
