@@ -15,13 +15,14 @@ from memplane.application.targets import AUTHORITY
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, Invalid, MemplaneError
-from memplane.domain.extraction import Extracted, extract
+from memplane.domain.extraction import Extracted, claimed, extract
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain
+from memplane.domain.tombstones import value_key
 
 MAX_DRAWN = 3
 REFUSED = "refused"
@@ -65,7 +66,33 @@ def statements_of(
         except MemplaneError:
             continue  # not the agent's to write, or what the policy's own format refuses: no fact worth a turn
         found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
-    return found
+    return _with_claims(principal, policy, turn, (now, agent), found)
+
+
+def _with_claims(
+    principal: Principal, policy: Policy, turn: NewTurn, by: tuple[datetime, str], found: Sequence[Statement]
+) -> list[Statement]:
+    """Statements with those of sensitive fields besides that a turn makes in words that no rule draws.
+
+    One that states several fields, on which nobody could decide one by one, gives way to one for each.
+    """
+    now, agent = by
+    single = [each for each in found if len(each.sensitive) < 2]
+    known = {stated.key for each in single for stated in each.sensitive}
+    claims: list[Statement] = []
+    for claim in claimed(turn.text, policy.consent.sensitive, speaker=speaker_name(turn.actor_id)):
+        field, value = claim.field or "", claim.value or ""
+        if (field, value_key(value)) in known:
+            continue
+        placed = replace(claim, category=policy.home_of(field, ""))
+        try:
+            memory = prepare(principal, policy, _memory(turn, placed), now, agent, Source.EXTRACTION)
+        except MemplaneError:
+            continue  # as above
+        claims.append(Statement(placed, memory, _sensitive(policy, placed, memory)))
+    covered = {stated.key for each in claims for stated in each.sensitive} | known
+    kept = [each for each in found if each in single or not {one.key for one in each.sensitive} <= covered]
+    return [*kept, *claims[:MAX_DRAWN]]
 
 
 def _dictated(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> list[Statement]:
@@ -82,12 +109,15 @@ def _dictated(principal: Principal, policy: Policy, turn: NewTurn, now: datetime
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
-    """The rule that drew a statement knows its field and value best; of any other the words tell."""
-    fields = policy.sensitive_fields(memory.category)
-    if stated.field is not None and stated.value is not None and stated.field in fields:
-        rules = policy.category(memory.category).pii
-        return (Stated(stated.field, plain(stated.value, rules, "text", policy.find_pii)),)
-    return stated_in(policy, memory)
+    """The rule that drew a statement knows its field and value best, unless the words say more of it."""
+    found = stated_in(policy, memory)
+    if stated.field is None or stated.value is None or stated.field not in policy.consent.sensitive:
+        return found
+    rules = policy.category(memory.category).pii
+    value = plain(stated.value, rules, "text", policy.find_pii)
+    longer = [each.value for each in found if each.field == stated.field and each.value.startswith(value)]
+    others = [each for each in found if each.field != stated.field]
+    return (Stated(stated.field, max((value, *longer), key=len)), *others)
 
 
 def as_said(turn: Turn) -> NewTurn:
@@ -128,7 +158,7 @@ async def draw(
         memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
         try:
             async with write.attempt():
-                result = await held_back(write, memory, statement.sensitive)
+                result = await held_back(write, memory, statement.sensitive, write.policy.allowlist(agent).read)
                 if result is None:
                     result = await place(write, Fresh(memory, material, agent, placed))
                     if result.outcome != REFUSED:
