@@ -10,7 +10,7 @@ from memplane.application.beside import beside, is_erased, is_rejected, rejected
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
 from memplane.application.placing import Outcome
-from memplane.application.records import ContextField, Proposal
+from memplane.application.records import BESIDES, ContextField, Proposal
 from memplane.domain.errors import ConsentRequired, Invalid, ProposalOutdated
 from memplane.domain.memory import (
     FULL_AUTHORITY,
@@ -118,7 +118,11 @@ async def held_back(
         expires_at=write.now + write.policy.consent.life,
         category=home.category,
         old_value=await _told_before(write, home, known),
-        meta={"memory": _drafted(home), **({"target": str(target)} if target else {})},
+        meta={
+            "memory": _drafted(home),
+            BESIDES: sorted(list(each.key) for each in found if each.key != change.key),
+            **({"target": str(target)} if target else {}),
+        },
     )
     there = await write.uow.consents.propose(proposal, value_key(change.value))
     write.queued(memory)
@@ -159,8 +163,8 @@ async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
     for stated in found:
         if stated.field != decided and not await _is_known(write, memory, stated, write.policy.categories):
             raise ProposalOutdated(
-                f"the proposal's words state the field {stated.field} too, which has another value by now: refuse it, "
-                f"and let the {decided} be said again in words of its own",
+                f"the proposal's words state the field {stated.field} too, which has another value by now: let the "
+                f"{decided} be stated again on its own, and decide on that",
                 field=stated.field,
             )
     await refuse_refused(write, memory.user_id, found)

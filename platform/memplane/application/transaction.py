@@ -172,7 +172,10 @@ class Consents(Protocol):
     """Proposals, decided fields and what corroborates them, within a transaction."""
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new.
+
+        One whose words state other fields besides is another one: it may be outdated, and this one may not.
+        """
         ...
 
     async def lock(self, proposal_id: UUID) -> Proposal | None:

@@ -220,11 +220,12 @@ _TECHNICAL = re.compile(
 
 def about_the_user(content: str, names: frozenset[str]) -> bool:
     """Whether a label or attribute beside some words is the user's: they are a bare note, or speak of the user."""
-    if len(content.split()) <= 4:
-        return True
-    voice = Voice(names)
+    voice, words = Voice(names), content.split()
     voice.hear(_undisguised(content[:_LEAD])[0])
-    return voice.last is Somebody.USER
+    short = len(words) <= 4
+    if short and (voice.last is None or ":" in content or "=" in content):
+        return True
+    return voice.last is Somebody.USER or (short and not any(each[0].islower() for each in words))
 
 
 def _label_value(stated: Stated) -> bool:

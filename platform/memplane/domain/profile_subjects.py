@@ -96,7 +96,7 @@ _ADVERB = (
     r"|always|once|even|actually|really|only|since\sthen|\w+ly|usually|long)"
 )
 _BEFORE_VERB = re.compile(
-    rf"\b(?P<word>{_ANYBODY})(?:'(?:ve|s|re|d|m))?(?:\s\((?P<aside>[^()]{{0,60}})\))?"
+    rf"\b(?P<word>{_ANYBODY})(?:'(?P<short>ve|s|re|d|m))?(?:\s\([^()]{{0,60}}\))?"
     r"(?:\s+(?:and|with)\s+(?:[^\s,.]+\s+){0,3}?[^\s,.]+)?(?:,[^,]{1,80},)?"
     rf"(?:\s+(?i:{_ADVERB})){{0,4}}[\s:]*$"
 )
@@ -109,6 +109,7 @@ _BEING = re.compile(
     rf"\b(?P<word>{_ANYBODY})(?:,[^,]{{1,80}},)?\s*(?i:is|am|are|'m|'s|became|has\sbecome|,)(?:\s+(?i:now|currently|also))?"
     r"(?:\s+(?:an?|the))?(?:\s+[\w-]+){0,2}\s*$"
 )
+_PARTICIPLE = re.compile(r"(?:\w+\s+){0,3}(?:moved|relocated|settled|lived|been|called|named)\b", re.IGNORECASE)
 _LINKED = re.compile(rf"(?:\b(?:and|then|but)|[,;])(?:\s+(?i:{_ADVERB})){{0,3}}\s*$")
 _RELATED = re.compile(
     r"\b(?:that|who|whose|which|said|says|told|tells|heard|because|when|after|while)\b", re.IGNORECASE
@@ -195,7 +196,10 @@ def _of_verb(lead: str, match: re.Match[str], voice: Voice) -> "Somebody | str":
         if match.group()[:1].islower() and not lead and not match.string[:1].islower():
             return Somebody.OTHER
         return voice.last or Somebody.USER
-    if who := _named(_BEFORE_VERB.search(lead, max(0, len(lead) - _FAR)), lead, voice):
+    found = _BEFORE_VERB.search(lead, max(0, len(lead) - _FAR))
+    if found and found["short"] == "s" and _PARTICIPLE.match(match.group()) is None:
+        return Somebody.OTHER  # `the note of the user's lives in Porto`
+    if who := _named(found, lead, voice):
         return who
     if _LINKED.search(lead):
         if _RELATED.search(lead) and not lead.rstrip().endswith(","):

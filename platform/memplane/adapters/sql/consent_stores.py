@@ -23,9 +23,12 @@ class SqlConsents:
         self._tenant = session.tenant
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
-        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new."""
+        """Store a proposal; the id of the open one of the same writer, field and value, or ``None`` when it is new.
+
+        One whose words state other fields besides is another one: it may be outdated, and this one may not.
+        """
         p = tables.consent_proposals.c
-        statement = sa.select(p.id).where(
+        statement = sa.select(tables.consent_proposals).where(
             p.tenant_id == self._tenant,
             p.user_id == proposal.user_id,
             p.state == ProposalState.PENDING,
@@ -34,7 +37,9 @@ class SqlConsents:
             p.actor == proposal.actor,
             p.expires_at > proposal.created_at,
         )
-        there = (await self._session.execute(statement.limit(1))).scalar_one_or_none()
+        open_ones = [proposal_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
+        besides = proposal.says_besides()
+        there = next((each.id for each in open_ones if each.says_besides() == besides), None)
         if there is None:
             values = {name: getattr(proposal, name) for name in Proposal.__slots__} | {"meta": dict(proposal.meta)}
             await self._session.execute(
