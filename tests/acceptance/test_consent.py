@@ -1,5 +1,7 @@
 """Consent over HTTP: sensitive fields change by a decision alone, on every path; benign ones once turns agree."""
 
+from uuid import UUID
+
 import pytest
 
 from memplane.domain.principal import KeyScope
@@ -55,8 +57,10 @@ class TestPaths:
         assert (proposal["field"], proposal["new_value"].casefold(), proposal["state"]) == ("city", "berlin", "pending")
         assert post(caller, PIANO)["outcome"] == "created"  # the control
 
-    def test_another_category_has_no_such_field(self, caller: Caller) -> None:
-        assert post(caller, BERLIN, category="event")["outcome"] == "created"
+    def test_another_category_is_no_way_around_it(self, tenant: Tenant, caller: Caller) -> None:
+        assert post(caller, BERLIN, category="event")["outcome"] == "queued_for_consent"
+        assert tenant.count("memories") == 0
+        assert post(caller, PIANO, category="event")["outcome"] == "created"  # the control
 
     def test_a_change_in_place(self, caller: Caller, reviewer: Caller) -> None:
         memory = post(caller, PIANO)["id"]
@@ -68,8 +72,10 @@ class TestPaths:
         )
         assert [each["id"] for each in listed(reviewer)] == [answer["id"]]
 
-    def test_a_move_to_the_profile(self, caller: Caller) -> None:
-        moved, other = post(caller, BERLIN, category="event")["id"], post(caller, PIANO, category="event")["id"]
+    def test_a_move_to_the_profile(self, tenant: Tenant, caller: Caller) -> None:
+        moved, other = (post(caller, text, category="event")["id"] for text in ("The user owns a boat.", PIANO))
+        # as it was stored before other categories were looked at
+        tenant.rows("UPDATE memories SET content = %(said)s WHERE id = %(id)s", said=BERLIN, id=UUID(moved))
         assert caller.patch(f"/v1/memories/{moved}", {"category": "profile"}).json()["outcome"] == "queued_for_consent"
         assert caller.patch(f"/v1/memories/{other}", {"category": "profile"}).json()["outcome"] == "updated"
         assert caller.get(f"/v1/memories/{moved}").json()["category"] == "event"

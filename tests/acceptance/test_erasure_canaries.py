@@ -38,8 +38,8 @@ def lived(admin: Caller, name: str) -> list[str]:
         admin, f"Mara {name.title()} owns a {name} piano.", title=f"{name} title", tags=[f"{name}-tag"],
         external_id=f"ext-{name}", facts=[f"The {name} piano is black."], attributes={"shade": f"{name}-ish"}, **more,
     )["id"]  # fmt: skip
-    old = write(admin, f"The user lives in {name}ville.", "relationships", **more)["id"]
-    admin.post(f"/v1/memories/{old}/correct", {"content": f"The user lives in {name}burgh."})
+    old = write(admin, f"Vera lives in {name}ville.", "relationships", **more)["id"]
+    admin.post(f"/v1/memories/{old}/correct", {"content": f"Vera lives in {name}burgh."})
     gone = write(admin, f"The user has a {name} boat.", **more)["id"]
     admin.post(f"/v1/memories/{gone}/reject", {"reason": f"no {name}"})
     purged = write(admin, f"The user has a {name} kite.", **more)["id"]

@@ -9,7 +9,7 @@ import pytest
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.telling import events, say, texts, write
 
-PARIS, BERLIN, ROME = (f"The user lives in {city}." for city in ("Paris", "Berlin", "Rome"))
+PARIS, BERLIN, ROME = (f"Vera lives in {city}." for city in ("Paris", "Berlin", "Rome"))
 
 
 @pytest.fixture
@@ -144,10 +144,10 @@ class TestRejected:
         "fields",
         [
             {"type": "insight"}, {"type": "episodic"}, {"type": "observation"}, {"visibility": "shared"},
-            {"min_trust": "full"}, {"content": "Note: The user lives in Berlin."}, {"content": BERLIN.upper()},
-            {"content": "The user lives in Ber\u3164lin."}, {"content": "The user lives in B\u0435rlin."},
-            {"content": "The user owns a cat.", "narrative": "It is old. The user is living in Berlin."},
-            {"content": "The user owns a cat.", "facts": ["The user is living in Berlin."]},
+            {"min_trust": "full"}, {"content": "Note: Vera lives in Berlin."}, {"content": BERLIN.upper()},
+            {"content": "Vera lives in Ber\u3164lin."}, {"content": "Vera lives in B\u0435rlin."},
+            {"content": "The user owns a cat.", "narrative": "It is old. Vera is living in Berlin."},
+            {"content": "The user owns a cat.", "facts": ["Vera is living in Berlin."]},
             {"content": "The user owns a cat.", "title": BERLIN}, {"content": "The user owns a cat.", "tags": [BERLIN]},
             {"content": "The user owns a cat.", "related_files": [BERLIN]},
             {"content": "The user owns a cat.", "attributes": {"a": [{"b": BERLIN}]}},
@@ -156,7 +156,7 @@ class TestRejected:
     )  # fmt: skip
     @pytest.mark.usefixtures("gone")
     def test_in_no_form(self, caller: Caller, fields: Json) -> None:
-        status, problem = post(caller, **({"content": "The user is living in Berlin."} | fields))
+        status, problem = post(caller, **({"content": "Vera is living in Berlin."} | fields))
         assert (status, problem.get("code")) == (409, "value_rejected")
         assert post(caller, "The user owns a cat.")[0] == 201  # the control
 
@@ -168,13 +168,13 @@ class TestRejected:
         refused(caller.patch(f"/v1/memories/{other}", {"facts": [BERLIN]}), 409, "value_rejected")
         refused(caller.patch(f"/v1/memories/{other}", {"attributes": {"a": BERLIN}}), 409, "value_rejected")
         refused(
-            caller.post(f"/v1/memories/{other}/correct", {"content": "The user is living in Berlin."}),
+            caller.post(f"/v1/memories/{other}/correct", {"content": "Vera is living in Berlin."}),
             409, "value_rejected",
         )  # fmt: skip
 
     def test_its_copies_go_with_it(self, caller: Caller) -> None:
         memory = write(caller, BERLIN)["id"]
-        copy = write(caller, "The user is living in Berlin.", visibility="shared")["id"]
+        copy = write(caller, "Vera is living in Berlin.", visibility="shared")["id"]
         assert say(caller, memory, "reject")["overruled"] == [copy]
         assert texts(caller) == set()
         assert events(caller, copy)[0] == "REJECT"
@@ -242,10 +242,10 @@ class TestNothingLost:
         memory = write(caller, PARIS, facts=["The user has a flat."], related_files=["a.txt"])["id"]
         fields = {"facts": ["The user has a flat."], "narrative": "It is small.", "related_files": ["b.txt"]}
         assert write(caller, PARIS, **fields)["id"] == memory
-        assert write(caller, "The user is in Paris for good.", facts=["The user has a flat."])["id"] == memory
+        assert write(caller, "Vera is in Paris for good.", facts=["The user has a flat."])["id"] == memory
         now = caller.get(f"/v1/memories/{memory}").json()
         assert now["content"] == PARIS
-        assert now["narrative"] == "It is small.\nThe user is in Paris for good."
+        assert now["narrative"] == "It is small.\nVera is in Paris for good."
         assert now["related_files"] == ["a.txt", "b.txt"]
 
     def test_a_fact_that_cannot_be_placed_costs_nobody_the_turn(self, caller: Caller) -> None:
@@ -305,7 +305,7 @@ class TestNames:
 
     def test_history_hides_what_was_said_under_a_foreign_category(self, tenant: Tenant, caller: Caller) -> None:
         memory = write(caller, PARIS)["id"]
-        write(caller, "User lives in Paris.")
+        write(caller, "Vera is living in Paris.")
         caller.patch(f"/v1/memories/{memory}", {"category": "tasks"})
         told = tenant.caller("executor").get(f"/v1/memories/{memory}/history").json()["items"]
         assert told

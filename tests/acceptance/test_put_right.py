@@ -7,7 +7,7 @@ import pytest
 from support.callers import Caller, Tenant, refused
 from support.telling import events, say, texts, write
 
-BERLIN, MUNICH = "The user lives in Berlin.", "The user lives in Munich."
+BERLIN, MUNICH = "Vera lives in Berlin.", "Vera lives in Munich."
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from support.telling import events, say, texts, write
 
 SCOPES = (*AGENT_SCOPES, KeyScope.ADMIN)
 PIANO, BOAT = "The user owns a piano.", "The user sails a boat."
-BERLIN, MUNICH = "The user lives in Berlin.", "The user lives in Munich."
+BERLIN, MUNICH = "Vera lives in Berlin.", "Vera lives in Munich."
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
@@ -277,7 +277,7 @@ class TestPurge:
     ) -> None:
         old = write(caller, BERLIN)["id"]
         new = write(caller, MUNICH)["id"]
-        say(caller, new, "correct", content="The user lives in Hamburg.")
+        say(caller, new, "correct", content="Vera lives in Hamburg.")
         delete(caller, new)
         said = [BERLIN, MUNICH]
         assert all(words(tenant, each) for each in said)

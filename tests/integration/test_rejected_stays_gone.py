@@ -14,7 +14,7 @@ from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.client import Conflict, MemplaneSync
 from support.process import ServeProcess
 
-BERLIN, PIANO = "The user lives in Berlin.", "The user owns a piano."
+BERLIN, PIANO = "Vera lives in Berlin.", "The user owns a piano."
 TURN = "I love jazz."
 
 
@@ -42,9 +42,7 @@ def rebuilt(folder: Path, storage: str) -> None:
 
 
 def found(memory: MemplaneSync) -> str:
-    answer = memory.query(
-        "Where does the user live, what does the user own and love?", filters={"user_id": "u"}, top_k=50
-    )
+    answer = memory.query("Where does Vera live, what does the user own and love?", filters={"user_id": "u"}, top_k=50)
     return " ".join(item.text for item in answer.items if item.category != "activity")
 
 
@@ -67,7 +65,7 @@ def test_it_does_not_come_back(folder: Path, storage: str) -> None:
     server = ServeProcess(folder, "--storage", storage)
     try:
         with MemplaneSync(server.url, server.keys["supervisor"]) as memory:
-            for words in (BERLIN, "the USER lives, in B\u0435rlin", "The user is living in Berlin."):
+            for words in (BERLIN, "VERA lives, in B\u0435rlin", "Vera is living in Berlin."):
                 with pytest.raises(Conflict) as refused:
                     memory.remember(words, user_id="u", category="event")
                 assert refused.value.code == "value_rejected"

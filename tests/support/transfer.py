@@ -51,9 +51,9 @@ def whole_life(tenant: Tenant, caller: Caller, admin: Caller) -> dict[str, str]:
         "deleted": write(caller, "The user sails a boat.")["id"],
         "rejected": write(caller, "The user owns a horse.")["id"],
         "archived": write(caller, "The user plays chess.")["id"],
-        "superseded": write(caller, "The user lives in Berlin.")["id"],
+        "superseded": write(caller, "Vera lives in Berlin.")["id"],
     }
-    made["newer"] = write(caller, "The user lives in Munich.")["id"]
+    made["newer"] = write(caller, "Vera lives in Munich.")["id"]
     assert caller.delete(f"/v1/memories/{made['deleted']}").status_code == 200
     say(caller, made["rejected"], "reject")
     say(caller, made["active"], "confirm")

@@ -91,7 +91,8 @@ async def _written(
         (stored,) = await append(write, each.user_id, each.thread_id, [(each, material)])
         return "created" if stored.created else UNCHANGED
     memory, stated = each
-    done = await held_back(write, memory, stated) or await place(write, Fresh(memory, material, agent, placed))
+    waiting = await held_back(write, memory, stated, write.policy.allowlist(agent).read)
+    done = waiting or await place(write, Fresh(memory, material, agent, placed))
     if done.outcome == "refused":
         raise rejected()
     return done.outcome

@@ -90,7 +90,7 @@ def _memory(rules: Rules, record: Record) -> Admitted:
     if memory.state is State.PURGED:
         raise Invalid("state: what was purged has nothing that could be restored", field="state")
     lives = memory.state is State.ACTIVE and memory.trust_state in RETRIEVABLE_TRUST
-    stated = stated_in(rules.policy, memory) if lives and rules.policy.sensitive_fields(memory.category) else ()
+    stated = stated_in(rules.policy, memory) if lives else ()
     return Admitted(replace(record, memory=memory), stated)
 
 

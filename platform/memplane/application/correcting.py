@@ -62,7 +62,7 @@ class Correct:
 
         async def work(write: Write) -> Outcome:
             old = await target(write, speaker, replace(verb, version=before.version), ())
-            return await _corrected(write, old, right, material)
+            return await _corrected(write, speaker, old, right, material)
 
         return await self._gateway.run(principal, policy, now, work, once=verb.once)
 
@@ -77,9 +77,9 @@ def _right(
     return _in_place_of(before, prepare(principal, policy, said, now, speaker))
 
 
-async def _corrected(write: Write, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
+async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
     await refuse_rejected(write, right)
-    waiting = await change_held_back(write, old, right)
+    waiting = await change_held_back(write, old, right, write.policy.allowlist(speaker).read)
     if waiting is not None:
         return replace(waiting, rev=await write.settle(right.user_id, right.thread_id))
     # by its value: by its name it would find the one that is wrong

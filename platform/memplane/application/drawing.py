@@ -17,7 +17,7 @@ from memplane.application.transaction import Interrupted
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Conflict, EmbeddingMismatch, Invalid, MemplaneError, StorageUnavailable
-from memplane.domain.extraction import Extracted, extract
+from memplane.domain.extraction import Extracted, claimed, extract
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -84,33 +84,53 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
 
     Whatever goes wrong with a fact is logged and listed among what is lost: it costs neither the turn nor other facts.
     """
-    read, lost = _read(policy, turn, agent)
+    read, claims, lost = _read(policy, turn, agent)
     found: list[Statement] = []
-    for stated in read:
+    for stated in (*read, *claims):
         try:
             memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
             found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
         except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
-            lost.append(Lost(stated.category, SKIPPED))
+            if stated not in claims:
+                lost.append(Lost(stated.category, SKIPPED))
         except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
             lost.append(failed(error, "preparing", stated))
-    return TurnFacts(tuple(found), tuple(lost))
+    drawn = [each for each in found if each.stated not in claims]
+    claimed_too = [each for each in found if each.stated in claims]
+    return TurnFacts(tuple(_with_claims(drawn, claimed_too)), tuple(lost))
 
 
-def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Lost]]:
-    """What rules find in a turn: the steps that it dictates, and facts."""
+def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> list[Statement]:
+    """Statements, and those of sensitive fields besides that a turn makes in words that no rule draws.
+
+    One that states several fields, on which nobody could decide one by one, gives way to one for each.
+    """
+    single = [each for each in found if len(each.sensitive) < 2]
+    known = {stated.key for each in single for stated in each.sensitive}
+    fresh = [each for each in claims if known.isdisjoint(stated.key for stated in each.sensitive)]
+    covered = {stated.key for each in fresh for stated in each.sensitive} | known
+    kept = [each for each in found if each in single or not {one.key for one in each.sensitive} <= covered]
+    return [*kept, *fresh[:MAX_DRAWN]]
+
+
+def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
+    """What rules find in a turn: the steps that it dictates, and facts; and what it says of sensitive fields."""
     found: list[Extracted] = []
+    claims: list[Extracted] = []
     lost: list[Lost] = []
+    speaker = speaker_name(turn.actor_id)
     try:
         found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
     except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
         lost.append(failed(error, "extracting"))
     limit = MAX_DRAWN - len(found)
     try:
-        found += extract(turn.text, speaker=speaker_name(turn.actor_id), when=turn.event_time, limit=limit)
+        found += extract(turn.text, speaker=speaker, when=turn.event_time, limit=limit)
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker)
+        claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     except Exception as error:  # noqa: BLE001 - as above
         lost.append(failed(error, "extracting"))
-    return found, lost
+    return found, claims, lost
 
 
 def _dictated(turn: NewTurn) -> list[Extracted]:
@@ -138,12 +158,15 @@ def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
-    """The rule that drew a statement knows its field and value best; of any other the words tell."""
-    fields = policy.sensitive_fields(memory.category)
-    if stated.field is not None and stated.value is not None and stated.field in fields:
-        rules = policy.category(memory.category).pii
-        return (Stated(stated.field, plain(stated.value, rules, "text", policy.find_pii)),)
-    return stated_in(policy, memory)
+    """The rule that drew a statement knows its field and value best, unless the words say more of it."""
+    found = stated_in(policy, memory)
+    if stated.field is None or stated.value is None or stated.field not in policy.consent.sensitive:
+        return found
+    rules = policy.category(memory.category).pii
+    value = plain(stated.value, rules, "text", policy.find_pii)
+    longer = [each.value for each in found if each.field == stated.field and each.value.startswith(value)]
+    others = [each for each in found if each.field != stated.field]
+    return (Stated(stated.field, max((value, *longer), key=len)), *others)
 
 
 def as_said(turn: Turn) -> NewTurn:
@@ -194,7 +217,8 @@ async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -
     stated, memory = statement.stated, statement.memory
     try:
         async with write.attempt():
-            result = await held_back(write, memory, statement.sensitive)
+            readable = write.policy.allowlist(fresh.agent).read
+            result = await held_back(write, memory, statement.sensitive, readable)
             if result is None:
                 result = await place(write, fresh)
                 if result.outcome != REFUSED:

@@ -10,7 +10,7 @@ from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write
 from memplane.application.once import Once
 from memplane.application.placing import DISPUTES, SUPERSEDES, Outcome
-from memplane.application.proposing import held_back, seen_in
+from memplane.application.proposing import claims_of, held_back
 from memplane.application.records import Edge
 from memplane.application.restoring import RESTORABLE, active, bring_back, bury, kept
 from memplane.application.targets import LASTING, found, locked, require_full, require_weight, writable_scope
@@ -133,7 +133,8 @@ class Feedback:
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0, decay_rate=0.0)
             doubted = memory.trust_state is TrustState.DISPUTED
-            if doubted and (waiting := await held_back(write, memory, await seen_in(write.policy, memory))):
+            readable = write.policy.allowlist(principal.speak_as(verb.agent)).read
+            if doubted and (waiting := await held_back(write, memory, await claims_of(write, memory), readable)):
                 return waiting
             overruled: tuple[UUID, ...] = ()
             if doubted:

@@ -1,7 +1,6 @@
 """What would change a sensitive field is held back, as a proposal that waits for a person's consent."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,8 +8,9 @@ from uuid import UUID
 
 from memplane.application.beside import beside, is_erased, is_rejected, rejected
 from memplane.application.gateway import Write
+from memplane.application.offload import offload
 from memplane.application.placing import Outcome
-from memplane.application.records import ContextField, Proposal
+from memplane.application.records import BESIDES, ContextField, Proposal
 from memplane.domain.errors import ConsentRequired, Invalid, ProposalOutdated
 from memplane.domain.memory import (
     FULL_AUTHORITY,
@@ -26,12 +26,15 @@ from memplane.domain.memory import (
 )
 from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Trust
-from memplane.domain.profile_statements import Stated, stated_fields
+from memplane.domain.profile_statements import Sought, Stated, stated_fields
+from memplane.domain.profile_subjects import Voice, words_of
 from memplane.domain.scope import trust_levels
+from memplane.domain.screening import screened, screened_values
 from memplane.domain.text import instant
 from memplane.domain.tombstones import value_key
 
 QUEUED = "queued_for_consent"
+PREFERRED_NAME = "preferred_name"
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
 _ENDS = frozenset({"valid_until", "expires_at"})
 _PLAIN = (
@@ -48,47 +51,61 @@ _LISTS = ("facts", "steps", "tags", "related_files")
 
 
 def stated_in(policy: Policy, memory: Memory) -> tuple[Stated, ...]:
-    """The sensitive fields of its category that a memory states."""
-    return stated_fields(memory.text, memory.attributes, policy.sensitive_fields(memory.category))
+    """The sensitive fields that a memory states, of whatever category."""
+    own = policy.sensitive_fields(memory.category)
+    names = words_of(memory.user_id)
+    if memory.role is Role.USER and memory.actor_id:
+        names |= words_of(memory.actor_id)
+    sought = Sought(own, frozenset(policy.consent.sensitive) - own, names)
+    return stated_fields(memory.text, memory.attributes, sought)
 
 
 async def seen_in(policy: Policy, memory: Memory) -> tuple[Stated, ...]:
-    """The same, off the event loop where there is something to look for."""
-    if not policy.sensitive_fields(memory.category):
-        return ()
-    return await asyncio.to_thread(stated_in, policy, memory)
+    """The same, off the event loop for long texts."""
+    size = sum(len(part) for part in (memory.text.searchable(), memory.text.narrative or "", *memory.text.steps))
+    return await offload(size, stated_in, policy, memory)
+
+
+async def claims_of(write: Write, memory: Memory) -> tuple[Stated, ...]:
+    """The sensitive fields that a memory states of its user."""
+    return await _of_user(write, memory.user_id, await seen_in(write.policy, memory))
 
 
 async def held_back(
-    write: Write, memory: Memory, stated: Sequence[Stated], target: UUID | None = None
+    write: Write, memory: Memory, stated: Sequence[Stated], readable: Collection[str], target: UUID | None = None
 ) -> Outcome | None:
     """Make a proposal of a memory that would change a sensitive field; ``None`` when it changes none.
+
+    The proposal belongs to the category of the field: who reads and writes that one decides, and there the memory is
+    stored. Whoever wrote it learns that it waits, and nothing else.
 
     Args:
         write: the write under way, with the memory's user locked.
         memory: the memory, as it would be stored.
         stated: the sensitive fields that it states.
+        readable: the categories that the writer may read: of a value that lies elsewhere he is not told that it holds.
         target: the memory that it was meant to take the place of.
 
     Raises:
         ValueRejected: a person refused the value.
         Invalid: it changes several fields, on which nobody could decide one by one.
+        PersonalDataRefused: the field's category takes no such words.
     """
-    news = [(each, known) for each in stated if (known := await _changed(write, memory, each)) is not None]
+    found = await _of_user(write, memory.user_id, stated)
+    news = [each for each in found if not await _is_known(write, memory, each, readable)]
     if not news:
         return None
     if len(news) > 1:
-        named = ", ".join(sorted({each.field for each, _ in news}))
+        named = ", ".join(sorted({each.field for each in news}))
         raise Invalid(
             f"content: states more than one sensitive value ({named}); send one memory for each", field="content"
         )
-    ((change, known),) = news
-    key = value_key(change.value)
-    where = grave(change.field)
-    if key in await write.uow.tombstones.held(memory.user_id, where) or await is_rejected(write, memory):
+    (change,) = news
+    await refuse_refused(write, memory.user_id, found)
+    home = _at_home(write, memory, change.field)
+    if await is_rejected(write, memory) or (home.category != memory.category and await is_rejected(write, home)):
         raise rejected()
-    if await is_erased(write, memory.user_id, where, [key]):
-        raise rejected()
+    known = await write.uow.consents.fields(memory.user_id, change.field)
     proposal = Proposal(
         id=new_id(),
         user_id=memory.user_id,
@@ -100,57 +117,109 @@ async def held_back(
         policy_hash=write.policy.digest,
         created_at=write.now,
         expires_at=write.now + write.policy.consent.life,
-        category=memory.category,
-        old_value=await _told_before(write, memory, known),
+        category=home.category,
+        old_value=await _told_before(write, home, known),
         key_id=write.principal.key_id,
-        meta={"memory": _drafted(memory), **({"target": str(target)} if target else {})},
+        meta={
+            "memory": _drafted(home),
+            BESIDES: sorted(list(each.key) for each in found if each.key != change.key),
+            **({"target": str(target)} if target else {}),
+        },
     )
-    there = await write.uow.consents.propose(proposal, key)
+    there = await write.uow.consents.propose(proposal, value_key(change.value))
     write.queued(memory)
     return Outcome(QUEUED, memory, proposal=there or proposal.id)
 
 
-async def change_held_back(write: Write, before: Memory, after: Memory) -> Outcome | None:
+async def change_held_back(write: Write, before: Memory, after: Memory, readable: Collection[str]) -> Outcome | None:
     """The same for a memory that is put in the place of another, or is changed in place.
 
     Raises:
-        ConsentRequired: a sensitive field that was stated would be gone.
-        ValueRejected, Invalid: as :func:`held_back`.
+        ConsentRequired: a sensitive field that was stated in its own category would be gone from there.
+        ValueRejected, Invalid, PersonalDataRefused: as :func:`held_back`.
     """
-    was, will = await seen_in(write.policy, before), await seen_in(write.policy, after)
-    gone = {each.field for each in was} - {each.field for each in will}
+    was, will = await claims_of(write, before), await claims_of(write, after)
+    own, then = write.policy.sensitive_fields(before.category), write.policy.sensitive_fields(after.category)
+    gone = {each.field for each in was if each.field in own} - {each.field for each in will if each.field in then}
     if gone:
         raise ConsentRequired(
             f"this memory states the sensitive field {', '.join(sorted(gone))}, and would no longer: state its new "
             "value, or retract, reject or delete the memory",
             fields=sorted(gone),
         )
-    known = {each.key for each in was}
-    return await held_back(write, after, [each for each in will if each.key not in known], before.id)
+    # what was stated elsewhere was never agreed to: moved to the field's category it is news
+    moved = before.category != after.category
+    known = {each.key for each in was if not moved or each.field in own}
+    news = [each for each in will if each.key not in known]
+    return await held_back(write, after, news, readable, before.id)
 
 
 async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
-    """Stop here when an approved memory states another field than the decided one, and that holds another value now.
+    """Stop here when what an approved memory states besides was decided otherwise since.
 
     Raises:
-        ProposalOutdated: it does; nobody has agreed to that.
+        ProposalOutdated: another field than the decided one holds another value now; nobody has agreed to that.
+        ValueRejected: a person refused a value that it states.
     """
-    for stated in await seen_in(write.policy, memory):
-        if stated.field != decided and await _changed(write, memory, stated) is not None:
+    found = await claims_of(write, memory)
+    for stated in found:
+        if stated.field != decided and not await _is_known(write, memory, stated, write.policy.categories):
             raise ProposalOutdated(
-                f"the proposal's words state the field {stated.field} too, which has another value by now: refuse it, "
-                f"and let the {decided} be said again in words of its own",
+                f"the proposal's words state the field {stated.field} too, which has another value by now: let the "
+                f"{decided} be stated again on its own, and decide on that",
                 field=stated.field,
             )
+    await refuse_refused(write, memory.user_id, found)
 
 
-async def _changed(write: Write, memory: Memory, stated: Stated) -> list[ContextField] | None:
-    """The field's values until now, if this is another one; ``None`` when it is what was decided."""
-    known = await write.uow.consents.fields(memory.user_id, stated.field)
-    for row in known:
-        if row.value_hash == stated.key[1] and await _holds(write, memory, row):
-            return None
-    return known
+async def refuse_refused(write: Write, user_id: str, stated: Sequence[Stated]) -> None:
+    """Stop here when a person refused, or erased, a value for its field: in whatever category that was.
+
+    Raises:
+        ValueRejected: a person did.
+    """
+    for field, key in sorted({each.key for each in stated}):
+        where = grave(field)
+        if key in await write.uow.tombstones.held(user_id, where) or await is_erased(write, user_id, where, [key]):
+            raise rejected()
+
+
+async def _of_user(write: Write, user_id: str, stated: Sequence[Stated]) -> tuple[Stated, ...]:
+    """Those of some statements that are about the user, as far as the name tells that was decided on."""
+    if all(each.of is None for each in stated):
+        return tuple(stated)
+    decided = await write.uow.consents.fields(user_id, PREFERRED_NAME)
+    names = frozenset[str]().union(*(words_of(row.field_value) for row in decided))
+    voice = Voice(names)
+    known = (replace(each, of=None) for each in stated if each.of is None or voice.knows(each.of))
+    return tuple({each.key: each for each in known}.values())
+
+
+def _at_home(write: Write, memory: Memory, field: str) -> Memory:
+    """A memory as it would be stored in a field's category.
+
+    Raises:
+        PersonalDataRefused: that category takes no such words.
+    """
+    policy, category = write.policy, write.policy.home_of(field, memory.category)
+    if category == memory.category:
+        return memory
+    rules = policy.category(category).pii
+    text = screened(memory.text, rules, policy.find_pii)
+    attributes = screened_values(memory.attributes, rules, policy.find_pii)
+    return replace(
+        memory, category=category, text=text, attributes=attributes, value_hash=value_hash(text, memory.external_id)
+    )
+
+
+async def _is_known(write: Write, memory: Memory, stated: Stated, readable: Collection[str]) -> bool:
+    """Whether a field's value is the one that was decided on, for a writer who may see the memory that holds it."""
+    category = write.policy.home_of(stated.field, memory.category)
+    if category not in readable:
+        return False
+    home = replace(memory, category=category)
+    rows = await write.uow.consents.fields(memory.user_id, stated.field)
+    return any([row.value_hash == stated.key[1] and await _holds(write, home, row) for row in rows])
 
 
 async def _told_before(write: Write, memory: Memory, known: Sequence[ContextField]) -> str | None:

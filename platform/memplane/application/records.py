@@ -203,13 +203,17 @@ class Answered:
     answer: Mapping[str, object]
 
 
+BESIDES = "besides"
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A change of a profile field that waits for consent, or waited for it.
 
     Attributes:
         evidence: the turn that says it, if one does.
-        meta: the memory that it becomes when it is approved, and the one that it was meant to change.
+        meta: the memory that it becomes when it is approved, the one that it was meant to change, and the values of
+            other fields that its words state.
         acknowledged_by: the turn in which the user agreed.
         memory_id: what it became.
         reason: why it was rejected.
@@ -240,6 +244,10 @@ class Proposal:
     key_id: str | None = None
     asked_at: datetime | None = None
     self_acknowledged: bool = False
+
+    def says_besides(self) -> object:
+        """The values of other fields that its words state, by field and key; of those that hold now."""
+        return self.meta.get(BESIDES) or []
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arri
         if category not in buried:
             buried[category] = await write.uow.tombstones.held(rules.user_id, category)
         try:
-            done = await _held(write, each, buried[category], consented or frozenset())
+            done = await _held(write, rules, each, buried[category], consented or frozenset())
         except MemplaneError as error:
             outcomes.refuse(each.place, error)
             continue
@@ -101,7 +101,7 @@ async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arri
 
 
 async def _held(
-    write: Write, each: Arriving, buried: frozenset[str], consented: Collection[tuple[str, str, UUID]]
+    write: Write, rules: Rules, each: Arriving, buried: frozenset[str], consented: Collection[tuple[str, str, UUID]]
 ) -> str | None:
     """What holds a memory back: a person who rejected its value, or has not agreed to it.
 
@@ -114,7 +114,7 @@ async def _held(
     unknown = [stated for stated in each.admitted.stated if (*stated.key, memory.id) not in consented]
     if not unknown:
         return None
-    done = await held_back(write, memory, unknown)
+    done = await held_back(write, memory, unknown, rules.categories)
     return None if done is None else done.outcome
 
 

@@ -121,7 +121,7 @@ class Remember:
         sensitive = await seen_in(policy, memory)
 
         async def work(write: Write) -> Outcome:
-            placed = await held_back(write, memory, sensitive)
+            placed = await held_back(write, memory, sensitive, policy.allowlist(speaker).read)
             if placed is None:  # a transaction that begins anew has placed nothing yet
                 placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
@@ -202,7 +202,7 @@ class Remember:
             overruled: tuple[UUID, ...] = ()
             if material is not None:
                 await refuse_rejected(write, changed)
-                waiting = await change_held_back(write, current, changed)
+                waiting = await change_held_back(write, current, changed, policy.allowlist(speaker).read)
                 if waiting is not None:
                     return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
                 if changed.trust_state is not TrustState.DISPUTED:  # what waits for a verdict overrules nothing

@@ -7,7 +7,7 @@ from uuid import UUID
 from memplane.application.beside import RESTORED, Placed, expire, is_rejected, neighbours, overrule
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
-from memplane.application.proposing import grave, held_back, seen_in
+from memplane.application.proposing import claims_of, grave, held_back
 from memplane.application.records import Burial
 from memplane.application.targets import has_expired, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -57,7 +57,7 @@ async def bring_back(
         await _lift(write, memory)
     if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
         raise ValueRejected("a person rejected or erased this value; it is not brought back")
-    if waiting := await held_back(write, memory, await seen_in(write.policy, memory)):
+    if waiting := await held_back(write, memory, await claims_of(write, memory), scope.categories):
         return waiting
     until = memory.valid_until if memory.superseded_at is None else None
     back = replace(
@@ -81,7 +81,7 @@ async def bury(write: Write, memory: Memory, reason: str) -> None:
     """Let the values that a memory states be refused from now on, whoever says them."""
     from_now = Burial(reason, write.principal.actor, write.now)
     await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
-    for stated in await seen_in(write.policy, memory):
+    for stated in await claims_of(write, memory):
         await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], from_now)
 
 
@@ -94,7 +94,7 @@ async def _lift(write: Write, memory: Memory) -> None:
         return
     tombstones, then = write.uow.tombstones, memory.updated_at  # nothing changes a deleted memory
     await tombstones.lift(memory.user_id, memory.category, rejected_keys(memory.text), then)
-    for stated in await seen_in(write.policy, memory):
+    for stated in await claims_of(write, memory):
         await tombstones.lift(memory.user_id, grave(stated.field), [stated.key[1]], then)
 
 

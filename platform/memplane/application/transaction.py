@@ -198,6 +198,8 @@ class Consents(Protocol):
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
         """Store a proposal, or note that the open one of the same writer, field and value was asked again.
 
+        One whose words state other fields besides is another one: it may be outdated, and this one may not.
+
         Returns:
             The id of the open one, or ``None`` when it is new.
         """

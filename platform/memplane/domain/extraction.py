@@ -1,14 +1,18 @@
 """Facts from a chat message by rule, without a model: precise rather than complete."""
 
+import re
+from collections.abc import Collection
 from datetime import datetime
 from itertools import islice
 
 from memplane.domain.extraction_fact import Extracted, Telling
 from memplane.domain.extraction_mine import from_mine
 from memplane.domain.extraction_rules import from_statement
-from memplane.domain.extraction_text import clauses, doubtful, other_voice, own_words
+from memplane.domain.extraction_text import clauses, doubtful, doubtful_words, other_voice, own_words, plain_sentences
+from memplane.domain.memory import MemoryType
+from memplane.domain.profile_statements import spoken_fields
 
-__all__ = ["Extracted", "extract"]
+__all__ = ["Extracted", "claimed", "extract"]
 
 NOBODY = "The user"
 """How a person is named whose name is not known."""
@@ -40,3 +44,41 @@ def extract(text: str, *, speaker: str | None = None, when: datetime | None = No
         return []
     best = sorted(found.values(), key=lambda fact: (-fact.importance, -fact.confidence, -min(len(fact.content), 120)))
     return best[: max(limit, 0)]
+
+
+_WISH = re.compile(
+    r"\b(?:(?:I|we)(?:'d|’d| would) (?:like|love|prefer|rather)"
+    r"|should (?=be (?:called|addressed|answered|known|named)))\b",
+    re.IGNORECASE,
+)
+"""What sounds like a supposition, and asks for something."""
+_SPOKEN_AS = {"language": "preferred language"}
+
+
+def claimed(text: str, fields: Collection[str], *, speaker: str | None = None) -> list[Extracted]:
+    """The fields of the profile that a message gives its author a value for, each in a sentence of its own.
+
+    They are read as in any text, so that a sensitive field needs no rule for the sentence around it. The category is
+    left to the caller.
+
+    Args:
+        text: the message.
+        fields: the fields that are looked for.
+        speaker: its author's name, if known.
+    """
+    spoken = plain_sentences(text)
+    found: dict[tuple[str, str], Extracted] = {}
+    for sentence in islice(spoken, MOST):
+        asks = sentence.rstrip("\"') ").endswith("?")
+        if asks or '"' in sentence or doubtful_words(_WISH.sub("", sentence)):
+            continue
+        for stated in spoken_fields(sentence, fields):
+            named = _SPOKEN_AS.get(stated.field, stated.field.replace("_", " "))
+            content = f"{speaker or NOBODY}'s {named} {'are' if named.endswith('s') else 'is'} {stated.value}."
+            found.setdefault(
+                stated.key,
+                Extracted(
+                    content, "", MemoryType.SEMANTIC, 4, 0.9, f"identity.{stated.field}", stated.field, stated.value
+                ),
+            )
+    return [] if not found or other_voice("\n".join(spoken)) else list(found.values())

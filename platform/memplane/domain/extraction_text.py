@@ -51,7 +51,10 @@ _OTHER_VOICE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
-_ABBREVIATION = re.compile(r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|approx|inc|ltd|jr|sr)|\b[a-z])\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|mx|dr|prof|rev|capt|lt|sgt|hon|ste?|mt|ft|vs|etc|approx|inc|ltd|jr|sr)|\b[a-z])\.$",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r'"([^"]{0,400})"')
 _TITLE = re.compile(r"[A-Z0-9][\w':-]*(?: (?:[A-Z0-9][\w':&-]*|of|the|and|a|an|in|to|on|for|at))*[.,!]?")
 _UNSURE = re.compile(

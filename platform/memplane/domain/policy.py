@@ -349,6 +349,17 @@ class Policy:
         found = self.categories.get(category)
         return frozenset() if found is None else frozenset(found.sensitive_fields)
 
+    def home_of(self, field: str, category: str) -> str:
+        """The category that a sensitive field lies in.
+
+        Args:
+            field: one of ``consent.sensitive``.
+            category: the category of what states it, which comes first where several have the field.
+        """
+        if field in self.sensitive_fields(category):
+            return category
+        return next((name for name, each in self.categories.items() if field in each.sensitive_fields), category)
+
     def ranking(self, name: str | None) -> RankingProfile:
         """The ranking profile of that name, or the default one.
 

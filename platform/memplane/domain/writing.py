@@ -10,7 +10,8 @@ from memplane.domain.policy import TypeWriting, WritingRules
 from memplane.domain.text import normalise
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$", re.IGNORECASE
+    r"(?:\b(?:mr|mrs|ms|mx|dr|prof|rev|capt|lt|sgt|hon|ste?|mt|ft|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$",
+    re.IGNORECASE,
 )
 _LONGEST = 16
 """More than any abbreviation with what closes after it: a longer look back would make long texts slow."""

@@ -17,7 +17,7 @@ CITIES = [
     f"{start}{end}" for start in ("Ber", "Mar", "Lan", "Nor") for end in ("lin", "ford", "ville", "stad", "mouth")
 ]
 FACTS = {
-    "Where does the user live?": "The user lives in Paris.",
+    "Where does the user live?": "Vera lives in Paris.",
     "Where does the user work?": "The user works at Siemens.",
     "What is the user's favourite drink?": "The user's favourite drink is tea.",
 }
@@ -46,14 +46,14 @@ def attacks() -> Iterator[Attack]:
     far = {"event_time": "2090-01-01T00:00:00Z"}
     for number in range(EACH):
         city, other = CITIES[number], CITIES[(number * 7 + 3) % EACH]
-        lives = f"The user lives in {city}."
+        lives = f"Vera lives in {city}."
         stuffed = ["user", "live", "lives", "where", city.lower(), "paris", "home", f"tag{number}"]
         yield Attack("another value", {"content": lives}, (DISPUTE,))
         yield Attack("pinned, importance 5", {"content": f"The user works at {city}.", **strong}, (DISPUTE,))
-        yield Attack("from the future", {"content": f"The user lives in {city}-{other}.", **far, **strong,
+        yield Attack("from the future", {"content": f"Vera lives in {city}-{other}.", **far, **strong,
                                          "valid_from": "2090-01-01T00:00:00Z"}, (DISPUTE,))  # fmt: skip
-        yield Attack("repeated", {"content": "The user lives in Gotham.", **strong}, (DISPUTE,))
-        yield Attack("tags and entities", {"content": f"The user lives in {city}bury.", "tags": stuffed, **strong},
+        yield Attack("repeated", {"content": "Vera lives in Gotham.", **strong}, (DISPUTE,))
+        yield Attack("tags and entities", {"content": f"Vera lives in {city}bury.", "tags": stuffed, **strong},
                      (DISPUTE,))  # fmt: skip
         yield Attack("into the private store", {"content": lives, "visibility": "private"}, ("trust level",))
         yield Attack("above its own trust", {"content": lives, "min_trust": "full"}, ("trust level",))
@@ -182,12 +182,12 @@ def test_what_may_be_read_is_fenced_and_says_how_far_its_writer_is_trusted(trust
 
 
 def test_repeating_lends_no_weight(tenant: Tenant, trusted: Caller, attacker: Caller) -> None:
-    ids = {write(attacker, "The user lives in Gotham.", "tasks")["id"] for _ in range(EACH)}
+    ids = {write(attacker, "Vera lives in Gotham.", "tasks")["id"] for _ in range(EACH)}
     (memory,) = ids
     (row,) = tenant.rows("SELECT trust_state, mention_count, authority FROM memories WHERE id = %(id)s", id=memory)
     assert (row["trust_state"], row["mention_count"], row["authority"]) == ("disputed", EACH, 1)
     assert memory not in trusted.found("Gotham")
-    said = write(trusted, "The user lives in Gotham.", "tasks", visibility="social")
+    said = write(trusted, "Vera lives in Gotham.", "tasks", visibility="social")
     assert memory in trusted.found("Gotham")  # the control: whoever is trusted as much settles it
     assert said["id"] == memory
 
@@ -195,17 +195,17 @@ def test_repeating_lends_no_weight(tenant: Tenant, trusted: Caller, attacker: Ca
 def test_harmless_neighbours_do_not_hide_what_is_contradicted(trusted: Caller, attacker: Caller) -> None:
     """What a claim is compared with cannot be crowded out by whoever makes it."""
     for number in range(2 * EACH):
-        write(attacker, f"The user lives in Gotham, says note {number} of the user's lives in Gotham.", "tasks")
-    claim = write(attacker, "The user lives in Gotham.", "tasks")
+        write(attacker, f"Vera lives in Gotham, says note {number} of the user's lives in Gotham.", "tasks")
+    claim = write(attacker, "Vera lives in Gotham.", "tasks")
     assert claim["outcome"] == "disputed"
     assert claim["id"] not in _reached([trusted])
-    assert write(trusted, "The user lives in Gotham.", "tasks", visibility="social")["outcome"] == "superseded"
+    assert write(trusted, "Vera lives in Gotham.", "tasks", visibility="social")["outcome"] == "superseded"
 
 
 @pytest.mark.parametrize("times", [{"valid_from": "2090-01-01T00:00:00Z"}, {"event_time": "2090-01-01T00:00:00Z"}])
 def test_a_claim_of_the_future_is_heard_like_any_other(trusted: Caller, attacker: Caller, times: Json) -> None:
-    claim = write(attacker, "The user lives in Gotham.", "tasks", **times)
+    claim = write(attacker, "Vera lives in Gotham.", "tasks", **times)
     assert claim["outcome"] == "disputed"
     assert claim["id"] not in trusted.found("Where does the user live?")
-    plan = write(trusted, "The user lives in Rome.", "tasks", visibility="social", **times)
+    plan = write(trusted, "Vera lives in Rome.", "tasks", visibility="social", **times)
     assert plan["outcome"] in {"created", "superseded"}  # the control: who is trusted as much may plan

@@ -8,7 +8,7 @@ from memplane.domain.capabilities import Capability
 from support.callers import USER, Caller, Json, Tenant
 from support.telling import say, write
 
-PARIS, BERLIN, OSLO = (f"The user lives in {city}." for city in ("Paris", "Berlin", "Oslo"))
+PARIS, BERLIN, OSLO = (f"Vera lives in {city}." for city in ("Paris", "Berlin", "Oslo"))
 HIDDEN: dict[str, Json] = {
     "store": {"visibility": "private"},
     "least trust": {"visibility": "shared", "min_trust": "full"},

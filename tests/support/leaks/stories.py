@@ -88,7 +88,7 @@ class Teller:
         assert answer.status == 200, answer.raw
 
 
-LIVES_IN = "The user lives in {}."
+LIVES_IN = "Vera lives in {}."
 
 
 @story

@@ -263,7 +263,7 @@ class World:
         agent = {"agent": self.oracle.writer(place.category)}
         decided, waiting = self.planted.word(), self.planted.word()
         for word in (decided, waiting):
-            body = {"user_id": user, "category": place.category, "content": f"The user lives in {word.capitalize()}."}
+            body = {"user_id": user, "category": place.category, "content": f"Vera lives in {word.capitalize()}."}
             proposed = self.send(operator, "POST", "/v1/memories", body=body | agent)
             assert proposed.status == 202, proposed.raw
             proposal = proposed.json()["id"]

@@ -25,11 +25,13 @@ class SqlConsents:
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
         """Store a proposal, or note that the open one of the same writer, field and value was asked again.
 
+        One whose words state other fields besides is another one: it may be outdated, and this one may not.
+
         Returns:
             The id of the open one, or ``None`` when it is new.
         """
         p = tables.consent_proposals.c
-        statement = sa.select(p.id).where(
+        statement = sa.select(tables.consent_proposals).where(
             p.tenant_id == self._tenant,
             p.user_id == proposal.user_id,
             p.state == ProposalState.PENDING,
@@ -38,7 +40,9 @@ class SqlConsents:
             p.actor == proposal.actor,
             p.expires_at > proposal.created_at,
         )
-        there = (await self._session.execute(statement.limit(1))).scalar_one_or_none()
+        open_ones = [proposal_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
+        besides = proposal.says_besides()
+        there = next((each.id for each in open_ones if each.says_besides() == besides), None)
         if there is None:
             values = {name: getattr(proposal, name) for name in Proposal.__slots__} | {"meta": dict(proposal.meta)}
             await self._session.execute(

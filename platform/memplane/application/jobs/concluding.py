@@ -289,7 +289,7 @@ async def _stored(write: Write, kept: _Kept, counted: str) -> Counter[str]:
         memory = replace(ready.memory, recorded_at=write.now, updated_at=write.now)
         try:
             async with write.attempt():
-                done = await held_back(write, memory, ready.stated)
+                done = await held_back(write, memory, ready.stated, write.policy.allowlist(kept.about.agent).read)
                 done = done or await place(write, Fresh(memory, ready.material, kept.about.agent, placed))
         except (Conflict, Invalid) as error:
             logger.info("a conclusion is not kept: %s", error.code)

@@ -214,7 +214,9 @@ def _noted(
             continue
         stated = stated_in(policy, memory)
         values = {value for turn in sources for value in sensitive.get(turn.id, ())}
-        if stated or not any(value in memory.text.content.casefold() for value in values):
+        if any(each.of is None for each in stated) or not any(
+            value in memory.text.content.casefold() for value in values
+        ):
             found.append(Candidate(memory, stated))
     return found
 
@@ -313,7 +315,7 @@ async def _kept(
     memory = replace(candidate.memory, recorded_at=write.now, updated_at=write.now)
     try:
         async with write.attempt():
-            done = await held_back(write, memory, candidate.stated)
+            done = await held_back(write, memory, candidate.stated, write.policy.allowlist(part.agent).read)
             if done is None:
                 done = await place(write, Fresh(memory, words, part.agent, placed))
                 if done.outcome == "superseded":
