@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy_files import load_policy
 from memplane.domain.errors import PolicyError
-from unit.small_policy import CATEGORIES, CONSENT, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from unit.small_policy import CATEGORIES, CONSENT, LIFECYCLE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ CASES = {
     "unknown category in a mapping": Case(
         CATEGORIES, "    write: []", "    write: [notes]", "    write:\n      - notes\n      - secrets",
         17, "allowlists.guest.write[1]", "unknown category 'secrets'; accepted:",
+    ),
+    "unknown category of the lifecycle": Case(
+        LIFECYCLE, "below: 3}", "below: 3, categories: {tasks: 4}}", "below: 3, categories: {task: 4}}",
+        1, "ttl.categories.task", "unknown category 'task'; did you mean 'tasks'? accepted: goals, tasks, notes",
     ),
     "unknown category of turns": Case(
         CATEGORIES, "  category: tasks", "  category: goals", "  category: chat",
