@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy_files import load_policy
 from memplane.domain.errors import PolicyError
-from unit.small_policy import CATEGORIES, CONSENT, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
+from unit.small_policy import CATEGORIES, CONSENT, LIFECYCLE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ CASES = {
         CATEGORIES, "turns:\n", "extraction: {write: [goals]}\nturns:\n",
         "extraction: {write: [goals, goals]}\nturns:\n",
         9, "extraction.write[1]", "'goals' is listed twice, first on line 9",
+    ),
+    "unknown category of the lifecycle": Case(
+        LIFECYCLE, "below: 3}", "below: 3, categories: {tasks: 4}}", "below: 3, categories: {task: 4}}",
+        1, "ttl.categories.task", "unknown category 'task'; did you mean 'tasks'? accepted: goals, tasks, notes",
     ),
     "unknown category of turns": Case(
         CATEGORIES, "  category: tasks", "  category: goals", "  category: chat",

@@ -129,6 +129,14 @@ def test_the_shipped_rankings(shipped: Policy) -> None:
 def test_the_shipped_lifecycle_rules(shipped: Policy) -> None:
     assert shipped.lifecycle == LifecycleRules()
     assert (shipped.lifecycle.idle, shipped.lifecycle.purge_after) == (timedelta(days=60), timedelta(days=30))
+    assert shipped.lifecycle.importance_below_in == {"activity": 4, "recent_activity": 4, "event": 4}
+
+
+def test_a_lifecycle_from_before_there_were_absences_keeps_its_threshold(tmp_path: Path) -> None:
+    write_small(tmp_path)
+    rules = load_policy(tmp_path).lifecycle
+    assert (rules.importance_below, dict(rules.importance_below_in)) == (3, {})
+    assert rules.away == timedelta(days=14)
 
 
 def test_the_shipped_consent_rules(shipped: Policy) -> None:

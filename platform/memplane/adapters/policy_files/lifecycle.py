@@ -46,7 +46,9 @@ def _by_category(value: Value, categories: Collection[str]) -> MappingProxyType[
     found = value.table()
     for name, place in found.items():
         if categories and name not in categories:
-            place.fail_key(f"unknown category;{did_you_mean(name, categories)} accepted: {', '.join(categories)}")
+            place.fail_key(
+                f"unknown category '{name}';{did_you_mean(name, categories)} accepted: {', '.join(categories)}"
+            )
     return MappingProxyType({name: _importance(place) for name, place in found.items()})
 
 
