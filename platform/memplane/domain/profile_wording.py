@@ -35,7 +35,7 @@ class Wording:
 
 _AFTER = (
     r"and|but|with|since|for|because|where|as|by|from|who|which|now|until|when|while|after|before|during|these|this|again"
-    r"|instead|currently|today|please|last|next|to|or|over|so|then|too|also|soon|recently|permanently|together|alone|though"
+    r"|instead|currently|today|please|last|next|to|or|over|so|then|too|also|rather|not|on\s+\w+days?|soon|recently|permanently|together|alone|though"
     r"|in\s+\d{4}|in\s+(?:the|his|her|their|early|late|mid\w*|spring|summer|autumn|winter|january|february|march|april|may"
     r"|june|july|august|september|october|november|december)"
 )
@@ -100,6 +100,7 @@ _WORDINGS: Mapping[str, Sequence[tuple[Shape, str]]] = {
                 rf"(?:\s+of\s+residence)?{_IS}(?:in\s+)?{_ANY}"
             ),
         ),
+        (Shape.ASKED, rf"^(?:(?:currently|now)\s+)?(?:living|residing)\s+(?:in|near)\s+{_ANY}"),
         (Shape.ATTRIBUTE, rf"\b(?:resident|inhabitant)\s+of\s+{_ANY}"),
         (Shape.VERB, r"\bcalls?\s+(?P<value>[^,.;:!?()\n]{1,60}?)\s+(?:(?:his|her|their|my|our)\s+)?home\b"),
         (
@@ -179,7 +180,7 @@ _WORDINGS: Mapping[str, Sequence[tuple[Shape, str]]] = {
         (
             Shape.OWNED,
             (
-                rf"{_OWNED}(?:(?:native|first|preferred|mother|main|primary|usual)\s+)?(?:language|tongue)(?:\s+of\s+choice)?"
+                rf"{_OWNED}(?:(?:native|first|preferred|mother|main|primary|usual)\s+)?(?:language|tongue)(?:\s+of\s+choice|\s+for\s+(?:replies|answers|chats?))?"
                 rf"{_IS}{_ANY}"
             ),
         ),

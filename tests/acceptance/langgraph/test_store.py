@@ -238,6 +238,11 @@ def test_a_sensitive_field_waits_for_consent_here_too(place: Database | File) ->
             with pytest.raises(ConsentRequired):
                 await store.aput((USER, "profile"), "about", value, index=index)  # type: ignore[arg-type]  # one of both
             assert await store.aget((USER, "profile"), "about") is None
+        for value in ({"text": "The user lives in Linz."}, {"text": "Ana moved to Linz."}, {"user": {"city": "Linz"}}):
+            with pytest.raises(ConsentRequired):
+                await store.aput(TASKS, "note", value)
+            assert await store.aget(TASKS, "note") is None
+        await store.aput(TASKS, "note", {"venue": {"city": "Linz"}})  # the control
         await store.aput((USER, "profile"), "about", {"text": "Ana keeps bees."})
         with pytest.raises(ConsentRequired):
             await store.aput((USER, "profile"), "about", {"text": "Ana lives in Linz."})

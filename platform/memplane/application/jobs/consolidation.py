@@ -146,8 +146,13 @@ def _worked_out(policy: Policy, found: Looked) -> tuple[list[Pair], frozenset[UU
     pairs = paired(found.pool, policy.merging.bands_for(found.model), found.known)
     fresh = [pair for pair in pairs if pair.fingerprint not in before]
     either = {each.id: each for pair in fresh for each in (pair.earlier, pair.later)}
-    held = {each.id for each in either.values() if each.pinned or stated_in(policy, each)}
+    held = {each.id for each in either.values() if each.pinned or _is_sensitive(policy, each)}
     return fresh, found.held | held
+
+
+def _is_sensitive(policy: Policy, memory: Memory) -> bool:
+    """Whether a memory states a sensitive field of its user."""
+    return any(stated.of is None for stated in stated_in(policy, memory))
 
 
 @dataclass(slots=True)
