@@ -190,3 +190,16 @@ def test_without_a_model_it_says_so(postgres_server: RunningServer) -> None:
     done = Night(made).run("consolidation")
     assert (done.counts["pairs"], done.skipped) == (0, "no model")
     assert events(caller, caller.get("/v1/memories").json()["items"][0]["id"]) == ["ADD"]
+
+
+@pytest.mark.parametrize(("verdict", "left"), [("different", 0), ("unsure", 1)])
+def test_it_decides_what_the_rules_only_suspect(
+    caller: Caller, night: Night, model: ModelServer, verdict: str, left: int
+) -> None:
+    """Two that it holds for different are no possible conflict any longer; in doubt they wait for a person."""
+    told(caller, "The user plays the cello.", "The user now plays the piano.")
+    assert len(caller.get("/v1/conflicts").json()["items"]) == 1
+    model.script = [says(verdict)]
+    assert night.counts("consolidation")["pairs"] == 1
+    assert len(caller.get("/v1/conflicts").json()["items"]) == left
+    assert texts(caller) == {"The user plays the cello.", "The user now plays the piano."}

@@ -14,7 +14,7 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Edge
 from memplane.application.restoring import active
 from memplane.application.targets import require_full, require_weight, writable_scope
-from memplane.domain.conflicts import COMPATIBLE, ConflictVerdict
+from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory
@@ -149,9 +149,8 @@ async def _settled(
 ) -> Settled:  # fmt: skip
     """Carry out a verdict on two locked memories."""
     write.about([older.user_id])
-    await write.uow.graph.unlink(conflict_id)
     if verdict is ConflictVerdict.KEEP_BOTH:
-        await write.uow.graph.link([Edge(newer.id, older.id, 0.0, COMPATIBLE)], write.now)
+        await write.uow.graph.reconcile(newer.id, older.id, write.now)
         for one, other in ((older, newer), (newer, older)):
             meta = {"verdict": verdict.value, "compatible_with": str(other.id)}
             write.changed(HistoryEvent.LINK, None, one, one, meta)
@@ -159,6 +158,7 @@ async def _settled(
         return Settled("kept_both", conflict_id, (older.id, newer.id), None, rev)
     gone, kept = (older, newer) if verdict is ConflictVerdict.NEWER else (newer, older)
     require_weight(write.principal, gone)
+    await write.uow.graph.unlink(conflict_id)
     await supersede(write, gone, kept, {"verdict": _DECIDED, "conflict": verdict.value})
     await write.uow.graph.link([Edge(kept.id, gone.id, 1.0, SUPERSEDES)], write.now)
     rev = await write.settle(gone.user_id, gone.thread_id)

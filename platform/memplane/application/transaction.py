@@ -166,6 +166,10 @@ class Graph(Protocol):
         """Between which memories a possible conflict is; ``None`` when there is none of that id."""
         ...
 
+    async def reconcile(self, one: UUID, other: UUID, now: datetime) -> None:
+        """Note that two memories hold both: they are no possible conflict any longer, and never again."""
+        ...
+
     async def unlink(self, relation_id: UUID) -> None:
         """Remove a relation."""
         ...

@@ -81,6 +81,8 @@ class MemoryLine(MemoryContent):
     state: State = State.ACTIVE
     recorded_at: Time | None = None
     updated_at: Time | None = None
+    asserted_at: Time | None = None
+    """When it was said last, where that is later than its own time."""
     superseded_at: Time | None = None
     superseded_by: UUID | None = None
     purge_at: Time | None = None

@@ -11,7 +11,7 @@ from support.leaks.world import THREAD, USERS, World
 
 Json = dict[str, Any]
 QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
-CONTEXT = "/v1/context"
+CONTEXT, CONFLICTS = "/v1/context", "/v1/conflicts"
 NOTHING: frozenset[str] = frozenset()
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
@@ -88,6 +88,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
     yield _list("disputed", DISPUTED, trust_state="disputed")
     yield Ask(f"GET {CONSENTS}", "all", PROPOSED, CONSENTS, {"limit": 200})
+    yield Ask(f"GET {CONFLICTS}", "all pages", NOW, CONFLICTS, {"limit": 200}, pages=True)
     for user in USERS:
         yield from _of_user(user, turn)
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
@@ -109,6 +110,7 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     yield Ask(f"GET {ENTITIES}", f"user, kind {kind}", LISTED, ENTITIES, named)
     asked = {"user_id": user} | ({"state": "pending"} if turn % 2 else {"field": "city"})
     yield Ask(f"GET {CONSENTS}", "user", PROPOSED, CONSENTS, asked)
+    yield Ask(f"GET {CONFLICTS}", "user", NOW, CONFLICTS, {"user_id": user})
     yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
     yield Ask("GET /v1/users/{user_id:text}/export", "user", EVER | PROPOSED, f"/v1/users/{user}/export")
     for params in ({"user_id": user}, {}):

@@ -16,6 +16,7 @@ from memplane.application.remember import prepare
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
 from memplane.contracts.memories import NewMemoryRequest
+from memplane.domain.conflicts import POSSIBLE_CONFLICT
 from memplane.domain.entities import mentions
 from memplane.domain.memory import new_id
 from memplane.domain.policy import Trust
@@ -226,12 +227,15 @@ class World:
         self.hubs.append(hub)
         linked = [record.id for record in others if not record.turn]
         values = {f"t{n}": each for n, each in enumerate(linked)} | {f"i{n}": new_id() for n, _ in enumerate(linked)}
-        rows = ", ".join(f"(%(tenant)s, %(i{n})s, %(hub)s, %(t{n})s, 0.9, now(), now())" for n, _ in enumerate(linked))
-        tenant.rows(
-            "INSERT INTO relations (tenant_id, id, from_id, to_id, strength, created_at, updated_at)"
-            f" VALUES {rows} ON CONFLICT DO NOTHING",
-            hub=hub.id, **values,
-        )  # fmt: skip
+        ends = "%(hub)s, %(t{n})s, 0.9, now(), now())"
+        for kind in ("related_to", POSSIBLE_CONFLICT):
+            rows = ", ".join(f"(%(tenant)s, %(i{n})s, %(kind)s, {ends.format(n=n)}" for n, _ in enumerate(linked))
+            tenant.rows(
+                "INSERT INTO relations (tenant_id, id, relation_type, from_id, to_id, strength, created_at, updated_at)"
+                f" VALUES {rows} ON CONFLICT DO NOTHING",
+                hub=hub.id, kind=kind, **values,
+            )  # fmt: skip
+            values |= {f"i{n}": new_id() for n, _ in enumerate(linked)}
 
     def kinds(self, tenant: str) -> list[Record]:
         """One record for each user and category, store, least trust or life."""

@@ -144,6 +144,19 @@ class SqlGraph:
         row = (await self._session.execute(statement)).one_or_none()
         return None if row is None else (row.from_id, row.to_id)
 
+    async def reconcile(self, one: UUID, other: UUID, now: datetime) -> None:
+        """Note that two memories hold both: they are no possible conflict any longer, and never again."""
+        r, both = tables.relations.c, (one, other)
+        await self._session.execute(
+            sa.delete(tables.relations).where(
+                r.tenant_id == self._tenant,
+                r.from_id.in_(both),
+                r.to_id.in_(both),
+                r.relation_type == POSSIBLE_CONFLICT,
+            )
+        )
+        await self.link([Edge(one, other, 0.0, COMPATIBLE)], now)
+
     async def unlink(self, relation_id: UUID) -> None:
         """Remove a relation."""
         r = tables.relations.c

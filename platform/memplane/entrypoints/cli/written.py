@@ -39,7 +39,13 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
     notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome in _AS_IT_WAS else note]
     if done.overruled and "{overruled}" not in notes[0]:
         notes.append(_NOTES["superseded"])
-    told = [each.format(id=done.id, overruled=_several(done.overruled)) for each in notes if each]
+    if done.possible_conflicts:
+        notes.append("it may contradict {conflicts}: both stay, see `memplane conflicts`")
+    told = [
+        each.format(id=done.id, overruled=_several(done.overruled), conflicts=_several(done.possible_conflicts))
+        for each in notes
+        if each
+    ]
     return [
         plain(f"{done.outcome}: {done.id}{version}{rev}"),
         *(plain(f"  {line}", "dim") for line in told),

@@ -119,7 +119,7 @@ def _text(line: MemoryLine) -> MemoryText:
 
 
 def _memory(line: MemoryLine, now: datetime) -> Mentioning:
-    recorded = line.recorded_at or now
+    recorded = min(line.recorded_at or now, now)  # else what is written from now on would be the older one
     said = line.__dict__
     memory = Memory(
         **{name: said[name] for name in _KEPT} | {"visibility": line.visibility or Visibility.PRIVATE},
@@ -130,6 +130,7 @@ def _memory(line: MemoryLine, now: datetime) -> Mentioning:
         source=line.source or Source.MIGRATION,
         recorded_at=recorded,
         updated_at=line.updated_at or recorded,
+        asserted_at=None if line.asserted_at is None else min(line.asserted_at, now),
         decay_rate=line.decay_rate or 0.0,
         authority=FULL_AUTHORITY if line.authority is None else line.authority,
         min_trust=line.min_trust or Trust.PUBLIC,
@@ -142,7 +143,9 @@ def _memory(line: MemoryLine, now: datetime) -> Mentioning:
 def _turn(line: TurnLine, now: datetime) -> Turn:
     names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "event_time", "vouched")
     given: dict[str, Any] = {name: getattr(line, name) for name in names}
-    return Turn(id=line.id or new_id(), user_id="", seq=0, rev=0, recorded_at=line.recorded_at or now, **given)
+    return Turn(
+        id=line.id or new_id(), user_id="", seq=0, rev=0, recorded_at=min(line.recorded_at or now, now), **given
+    )
 
 
 def _entity(line: EntityLine, now: datetime) -> NamedEntity:
