@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check truth lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check truth lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -72,7 +72,7 @@ coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % 
 	$(BIN)/coverage report
 	$(BIN)/python tests/support/coverage_floor.py .coverage-report.json 95 platform/memplane/domain platform/memplane/application
 
-bench: bench-recall bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
+bench: bench-recall bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints ## measure recall and latency; the figures go to docs/figures.md
 
 bench-recall: $(VENV)/.runtime ## measure recall on conversations (LOCOMO=file)
 	@$(NEEDS_LOCOMO)
@@ -97,6 +97,9 @@ bench-single-user: $(VENV)/.runtime ## measure one SQLite file, over HTTP and in
 
 bench-repeats: $(VENV)/.runtime ## measure what eight writers who repeat themselves leave behind
 	$(BIN)/python benchmarks/repeats.py $(BENCH)
+
+bench-truth: $(VENV)/.runtime ## measure on four sealed lists what is overruled that should stay
+	$(BIN)/python benchmarks/truth.py
 
 bench-merge: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.onnx) ## measure on labelled pairs what is merged, overruled and left alone
 	$(BIN)/python benchmarks/merge/calibrate.py --figures $(if $(MODEL),--model "$(MODEL)")
