@@ -23,7 +23,9 @@ from support.telling import events, say, texts, write
 PIANO = ("The user owns a piano.", "The user has a piano.")
 ROOM = ("The team meets in the blue room.", "The blue room is where the team has its meetings.")
 OVER = ("The user owns a piano.", "The user no longer owns a piano.")
-NOTHING = {"pairs": 0, "merged": 0, "superseded": 0, "kept": 0, "duplicates_before": 0, "duplicates_after": 0}
+NOTHING = dict.fromkeys(
+    ("pairs", "merged", "superseded", "kept", "conflicts", "duplicates_before", "duplicates_after"), 0
+)
 TABLES = ("memories", "history", "events", "change_log", "relations", "pair_checks")
 
 

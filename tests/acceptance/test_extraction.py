@@ -13,7 +13,7 @@ import pytest
 from memplane.application import drawing
 from memplane.application.gateway import Gateway
 from memplane.domain.errors import StorageUnavailable
-from support.callers import THREAD, USER, Caller, Json, Tenant, refused
+from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import REVIEW
 from support.nights import Night
 from support.policies import EXTRACTION, changed
@@ -245,7 +245,7 @@ class TestAllowlist:
     ) -> None:
         scribe = ("  planner: [", "  scribe: {read: [], write: [activity]}\n  planner: [")
         tenant = Tenant(start_server(policies=changed(tmp_path, scribe)))
-        answer = tenant.caller("scribe").say(f"{JAZZ} {ALLERGY}")
+        answer = tenant.caller("scribe", scopes=SUPERVISING).say(f"{JAZZ} {ALLERGY}")
         assert (answer["extracted"], answer["extracted_elsewhere"]) == ([], 2)
         assert stored(tenant) == [PEANUTS, "The user loves jazz."]
 
@@ -282,7 +282,7 @@ class TestAllowlist:
         tenant = Tenant(start_server(policies=folder))
         supervisor = tenant.caller("supervisor")
         write(supervisor, LOVES, "preferences")
-        answer = tenant.caller("scribe", trust=trust).say("I hate coffee.")
+        answer = tenant.caller("scribe", trust=trust, scopes=SUPERVISING).say("I hate coffee.")
         assert (answer["extracted"], answer["extracted_elsewhere"]) == ([], 1)
         found = supervisor.ask("coffee", categories=["preferences"])["items"]
         assert [item["text"] for item in found] == [f"[preferences] {each}" for each in left]
@@ -319,7 +319,7 @@ class TestNothingRevealed:
         self, start_server: Callable[..., RunningServer], tmp_path: Path
     ) -> None:
         tenant = Tenant(start_server(policies=changed(tmp_path, SCRIBE)))
-        supervisor, scribe = tenant.caller("supervisor"), tenant.caller("scribe")
+        supervisor, scribe = tenant.caller("supervisor"), tenant.caller("scribe", scopes=SUPERVISING)
         hates = "The user hates coffee."
         there = {
             "nothing": str,
@@ -389,7 +389,7 @@ class TestNothingRevealed:
 
     def test_a_proposal_goes_by_its_category(self, start_server: Callable[..., RunningServer], tmp_path: Path) -> None:
         tenant = Tenant(start_server(policies=changed(tmp_path, SCRIBE)))
-        recorder = tenant.caller("scribe")
+        recorder = tenant.caller("scribe", scopes=SUPERVISING)
         answer = recorder.say("I live in Berlin.")
         assert (answer["extracted"], answer["extracted_elsewhere"]) == ([], 1)
         assert (reviewed(tenant, "scribe"), reviewed(tenant, "supervisor")) == ([], ["Berlin"])
@@ -401,9 +401,9 @@ class TestNothingRevealed:
         tenant = Tenant(start_server(policies=changed(tmp_path, blind)))
         told = {}
         for agent in ("blind", "supervisor"):
-            caller = tenant.caller(agent)
-            old = write(tenant.caller("supervisor"), "The user lives in Berlin.", user_id=agent)["id"]
-            done = write(caller, "The user lives in Munich.", user_id=agent)
+            caller = tenant.caller(agent, scopes=SUPERVISING)
+            old = write(tenant.caller("supervisor"), "Vera lives in Berlin.", user_id=agent)["id"]
+            done = write(caller, "Vera lives in Munich.", user_id=agent)
             told[agent] = (done["outcome"], done["overruled"] == [old], done["overruled"])
         assert told["supervisor"][:2] == ("superseded", True)
         assert told["blind"][2] == []

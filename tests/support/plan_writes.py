@@ -99,6 +99,10 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "buried": lambda uow: uow.tombstones.held("user-3", "tasks"),
     "rejected": lambda uow: uow.memories.rejected("user-3", "tasks", 200),
     "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
+    "conflicts": lambda uow: uow.graph.conflicts(IDS),
+    "conflict": lambda uow: uow.graph.conflict(nth(3)),
+    "reconcile": lambda uow: uow.graph.reconcile(nth(3), nth(23), NOW),
+    "unlink a conflict": lambda uow: uow.graph.unlink(nth(3)),
     "look": lambda uow: uow.look(look(memory())),
     "look by name": lambda uow: uow.look(look(memory(external_id="memory-3"))),
     "entities": lambda uow: uow.graph.entities("user-3", MENTIONED, NOW),
@@ -289,6 +293,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 OF_A_NIGHT = {
+    "reconcile",  # walks the open conflicts of a tenant, of which there are few
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",

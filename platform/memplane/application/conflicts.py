@@ -89,7 +89,7 @@ class Conflicts:
         policy = self._policies.current
         allowed = policy.allowlist(principal.speak_as(agent)).read
         filters = Filters(user_id=clean_id(user_id, "user_id"))
-        scope = read_scope(principal, policy, allowed, self._clock(), filters)
+        scope = read_scope(principal, policy, allowed, self._clock(), filters).as_of(None, None)
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.conflicts(scope, before=before, limit=limit + 1)
             ids = sorted({each for pair in found[:limit] for each in (pair.from_id, pair.to_id)})

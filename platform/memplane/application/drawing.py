@@ -86,18 +86,18 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
     """
     read, claims, lost = _read(policy, turn, agent)
     found: list[Statement] = []
-    for stated in (*read, *claims):
+    claiming: list[Statement] = []
+    for number, stated in enumerate((*read, *claims)):
+        drawn = number < len(read)
         try:
             memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
-            found.append(Statement(stated, memory, _sensitive(policy, stated, memory)))
+            (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
         except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
-            if stated not in claims:
+            if drawn:
                 lost.append(Lost(stated.category, SKIPPED))
         except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
             lost.append(failed(error, "preparing", stated))
-    drawn = [each for each in found if each.stated not in claims]
-    claimed_too = [each for each in found if each.stated in claims]
-    return TurnFacts(tuple(_with_claims(drawn, claimed_too)), tuple(lost))
+    return TurnFacts(tuple(_with_claims(found, claiming)), tuple(lost))
 
 
 def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> list[Statement]:
@@ -106,11 +106,18 @@ def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> lis
     One that states several fields, on which nobody could decide one by one, gives way to one for each.
     """
     single = [each for each in found if len(each.sensitive) < 2]
-    known = {stated.key for each in single for stated in each.sensitive}
-    fresh = [each for each in claims if known.isdisjoint(stated.key for stated in each.sensitive)]
+    stated = [one for each in single for one in each.sensitive]
+    known = {one.key for one in stated}
+    fresh = [each for each in claims if not any(_is_part(one, other) for one in each.sensitive for other in stated)]
     covered = {stated.key for each in fresh for stated in each.sensitive} | known
     kept = [each for each in found if each in single or not {one.key for one in each.sensitive} <= covered]
     return [*kept, *fresh[:MAX_DRAWN]]
+
+
+def _is_part(one: Stated, other: Stated) -> bool:
+    """Whether two values of one field are the same but for what follows: `Lyon`, `Lyon yesterday`."""
+    a, b = one.value.casefold(), other.value.casefold()
+    return one.field == other.field and (a.startswith(b) or b.startswith(a))
 
 
 def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Extracted], list[Lost]]:

@@ -261,7 +261,7 @@ class Remember:
 def _readable(policy: Policy, agent: str, outcome: Outcome) -> Outcome:
     """An outcome without the ids of what was overruled, in a category that the agent writes and does not read."""
     reads = outcome.memory.category in policy.allowlist(agent).read
-    return outcome if reads else replace(outcome, overruled=())
+    return outcome if reads else replace(outcome, overruled=(), conflicts=())
 
 
 def prepare(

@@ -13,7 +13,7 @@ from memplane.domain.comparison_anchor import is_anchored
 from memplane.domain.comparison_change import is_retracted, is_updated
 from memplane.domain.comparison_denial import is_contradicted
 from memplane.domain.comparison_parsing import Statement
-from memplane.domain.comparison_proof import is_hypothetical, is_proven, names_replaced
+from memplane.domain.comparison_proof import ends_one_of_several, is_hypothetical, is_proven, names_replaced
 from memplane.domain.comparison_roles import (
     has_other_owner,
     has_other_verbs,
@@ -80,7 +80,7 @@ def _proven(verdict: Verdict, lying: Alignment, old: str, new: str) -> Verdict |
     """A verdict that ends the old text, where the words prove it; else at most a suspicion."""
     if is_hypothetical(old, new):
         return None
-    if is_proven(lying, verdict):
+    if is_proven(lying, verdict) and (verdict is Verdict.UPDATED or not ends_one_of_several(lying, old)):
         return verdict
     return Verdict.SUSPECTED if is_anchored(lying) else None
 

@@ -48,6 +48,7 @@ _ENDINGS = (
     (words("membership subscription"), words("subscrib pay have be hold use")),
 )
 """Words of an ending, and the verbs of what they end: who sold a car no longer drives it."""
+_SEVERAL = re.compile(r"\b(?:and|or|both)\b|,")
 _HYPOTHETICAL = re.compile(
     r"\b(?:if|unless|would|could|might|may(?! \d)|perhaps|maybe|consider(?:s|ing)?|think(?:s|ing) (?:of|about)"
     r"|hop(?:es|ing)|plan(?:s|ning)? to|want(?:s|ing)? to|wish(?:es)?|dreams?|imagin(?:es|ing))\b"
@@ -61,6 +62,8 @@ def is_proven(lying: Alignment, verdict: Verdict) -> bool:
         lying: the two texts, aligned.
         verdict: what the rules suspect: updated, contradicted or retracted.
     """
+    if lying.new.past and not lying.old.past and not lying.new.changed and lying.new.ended < 0:
+        return False  # what was so once says nothing of what is so now
     if has_other_subject(lying) or (lying.old.hedges ^ lying.new.hedges) & {"wish", "maybe"}:
         return False
     if _is_state(lying) or _is_diet(lying) or not (content(lying.lost) or content(lying.found)):
@@ -70,6 +73,11 @@ def is_proven(lying: Alignment, verdict: Verdict) -> bool:
     if not is_anchored(lying):
         return False
     return _is_ended(lying) if verdict is Verdict.RETRACTED else _is_denied(lying)
+
+
+def ends_one_of_several(lying: Alignment, old: str) -> bool:
+    """Whether the old text names several things, and the new one not all of them: `a car and a motorbike`."""
+    return bool(_SEVERAL.search(old)) and bool(content(lying.lost))
 
 
 def is_hypothetical(old: str, new: str) -> bool:
@@ -111,6 +119,9 @@ def _is_replaced(lying: Alignment) -> bool:
         return False
     if not left.values and (left.lost or any(match.old.low in DAYTIMES for match in gone)):
         return False
+    values = [value for value in left.values if not value.lexeme.forms & DAYTIMES]
+    if len([value for place, value in enumerate(values) if not _belongs(value, values[:place])]) > 1:
+        return False  # two values that differ are another case, not a change
     same_part = any(is_name(value) for value in left.values) and not gone
     same_frame = not left.lost and _is_same_frame(lying)
     clauses = {value.clause for value in left.values}

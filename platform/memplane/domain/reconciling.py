@@ -111,10 +111,15 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
             return Decision(action, (best,))
     related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
     links = tuple(related)[:MAX_LINKS]
-    over = tuple(n for n in neighbours if n.verdict in OVERRULES)
+    ahead = now + _CLOCKS
+    over = tuple(
+        n
+        for n in neighbours
+        if n.verdict in OVERRULES and (n.memory.valid_from is None or n.memory.valid_from <= ahead)
+    )  # what is to come holds beside what is so today
     suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)[:MAX_CONFLICTS]
     ended = new.valid_until is not None and new.valid_until <= now
-    to_come = new.valid_from is not None and new.valid_from > now + _CLOCKS
+    to_come = new.valid_from is not None and new.valid_from > ahead
     if not over or ended:
         return Decision(Action.CREATE, links=links, suspected=() if ended else suspected)
     # whatever time it names: else a day that is to come would carry any claim past who knows better
@@ -122,7 +127,8 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
         return Decision(Action.DISPUTE, over, links)
     if to_come:
         return Decision(Action.CREATE, links=links, suspected=suspected)
-    later = sorted((n for n in over if said_at(n.memory) > said_at(new)), key=lambda n: said_at(n.memory))
+    after = (n for n in over if said_at(n.memory) > said_at(new) and weight(n.memory) >= new.authority)
+    later = sorted(after, key=lambda n: said_at(n.memory))
     earlier = tuple(n for n in over if said_at(n.memory) <= said_at(new))
     if later:
         return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)

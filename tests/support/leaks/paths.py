@@ -88,7 +88,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
     yield _list("disputed", DISPUTED, trust_state="disputed")
     yield Ask(f"GET {CONSENTS}", "all", PROPOSED, CONSENTS, {"limit": 200})
-    yield Ask(f"GET {CONFLICTS}", "all pages", NOW, CONFLICTS, {"limit": 200}, pages=True)
+    yield Ask(f"GET {CONFLICTS}", "newest", NOW, CONFLICTS, {"limit": 200})
     for user in USERS:
         yield from _of_user(user, turn)
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
