@@ -15,7 +15,11 @@ router = APIRouter(prefix="/v1", route_class=Guarded, tags=["memories"])
 
 
 @router.post(
-    "/observations", status_code=201, responses=described(409, 413, there=WriteOutcome), summary="Store a tool run"
+    "/observations",
+    status_code=201,
+    responses=described(409, 413, there=WriteOutcome)
+    | {202: {"model": WriteOutcome, "description": "It waits for consent"}},
+    summary="Store a tool run",
 )
 async def observe(
     request: ObservationRequest, app: App, caller: Caller, response: Response, again: Repeatable
