@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
-from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, weight
+from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, weight
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
 
@@ -115,8 +115,9 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     over = tuple(
         n
         for n in neighbours
-        if n.verdict in OVERRULES and (n.memory.valid_from is None or n.memory.valid_from <= ahead)
-    )  # what is to come holds beside what is so today
+        if n.verdict in OVERRULES
+        and (n.memory.valid_from is None or n.memory.valid_from <= ahead or n.memory.source is Source.EXTRACTION)
+    )  # what is to come holds beside what is so today; but a turn that is dated ahead was said by now
     suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)[:MAX_CONFLICTS]
     ended = new.valid_until is not None and new.valid_until <= now
     to_come = new.valid_from is not None and new.valid_from > ahead
