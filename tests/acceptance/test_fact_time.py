@@ -122,6 +122,20 @@ def test_what_recurs_gets_no_year(caller: Caller, said: str) -> None:
     assert "2026" in memory["content"]
 
 
+def test_who_is_trusted_less_outdates_nothing(tenant: Tenant, caller: Caller) -> None:
+    inner = tenant.caller("supervisor", trust="inner")
+    less = write(inner, "The user's sister lives in Oslo.", "relationships", visibility="shared")
+    dated = {"visibility": "shared", "valid_from": "2020-01-01T00:00:00Z"}
+    full = write(caller, "The user's sister lives in Berlin.", "relationships", **dated)
+    assert (full["outcome"], full["overruled"], full["possible_conflicts"]) == ("created", [], [less["id"]])
+    assert "The user's sister lives in Berlin." in texts(caller)
+    # the control: of equal trust the older one is outdated
+    oslo = {"user_id": "ben", "visibility": "shared"}
+    write(caller, "The user's sister lives in Oslo.", "relationships", **oslo)
+    same = write(caller, "The user's sister lives in Berlin.", "relationships", **oslo | dated)
+    assert same["outcome"] == "outdated"
+
+
 def test_users_have_clocks_of_their_own(tenant: Tenant, caller: Caller) -> None:
     """The control of the clock: another user's records are no reason to shift."""
     ahead = datetime.now(UTC) + timedelta(hours=1)

@@ -128,11 +128,13 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
         return Decision(Action.DISPUTE, over, links)
     if to_come:
         return Decision(Action.CREATE, links=links, suspected=suspected)
-    after = (n for n in over if said_at(n.memory) > said_at(new) and weight(n.memory) >= new.authority)
-    later = sorted(after, key=lambda n: said_at(n.memory))
+    after = [n for n in over if said_at(n.memory) > said_at(new)]
+    later = sorted((n for n in after if weight(n.memory) >= new.authority), key=lambda n: said_at(n.memory))
     earlier = tuple(n for n in over if said_at(n.memory) <= said_at(new))
     if later:
         return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)
+    if not earlier:  # what is later is trusted less: both stay, for a person to decide
+        return Decision(Action.CREATE, links=links, suspected=(*after, *suspected)[:MAX_CONFLICTS])
     return Decision(Action.SUPERSEDE, earlier, links, suspected)
 
 

@@ -185,8 +185,9 @@ async def _consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Ba
         if changed.isdisjoint(judged.pair.ids) and judged.pair.ids <= under.now.keys():
             await _decided(under, judged, as_of)
     for judged in verdicts.judged:
-        if judged.pair.suspected and judged.judgement is Judgement.DIFFERENT and judged.pair.ids <= under.now.keys():
-            await write.uow.graph.reconcile(judged.pair.later.id, judged.pair.earlier.id, write.now)
+        pair, as_read = judged.pair, changed.isdisjoint(judged.pair.ids) and judged.pair.ids <= under.now.keys()
+        if pair.suspected and judged.judgement is Judgement.DIFFERENT and as_read:
+            await write.uow.graph.reconcile(pair.later.id, pair.earlier.id, write.now)
     for pair in verdicts.suspected:
         if changed.isdisjoint(pair.ids) and pair.ids <= under.now.keys():
             listed = await suspect(write, pair.later, [Neighbour(pair.earlier, pair.similarity, Verdict.SUSPECTED)])
