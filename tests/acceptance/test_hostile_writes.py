@@ -245,7 +245,7 @@ class TestNothingLost:
         assert write(caller, "Vera is in Paris for good.", facts=["The user has a flat."])["id"] == memory
         now = caller.get(f"/v1/memories/{memory}").json()
         assert now["content"] == PARIS
-        assert now["narrative"] == "It is small.\nVera is in Paris for good."
+        assert now["narrative"] == "It is small."
         assert now["related_files"] == ["a.txt", "b.txt"]
 
     def test_a_fact_that_cannot_be_placed_costs_nobody_the_turn(self, caller: Caller) -> None:

@@ -32,8 +32,11 @@ def test_exact_duplicates(one: str, other: str, same: bool) -> None:
     assert (value_hash(MemoryText(one)) == value_hash(MemoryText(other))) is same
 
 
-def test_facts_stand_for_the_content_and_parts_do_not_run_together() -> None:
-    assert value_hash(MemoryText("a", facts=("x",))) == value_hash(MemoryText("b", facts=("x",)))
+def test_a_value_is_all_that_is_said_and_parts_do_not_run_together() -> None:
+    assert value_hash(MemoryText("a", facts=("x",))) == value_hash(MemoryText("A.", facts=("X ",)))
+    assert value_hash(MemoryText("a", facts=("x",))) != value_hash(MemoryText("b", facts=("x",)))
+    assert value_hash(MemoryText("a", narrative="n")) != value_hash(MemoryText("a"))
+    assert value_hash(MemoryText("a", narrative="n")) != value_hash(MemoryText("a", facts=("n",)))
     assert value_hash(MemoryText("a", title="t")) != value_hash(MemoryText("a"))
     assert value_hash(MemoryText("a", facts=("x", "y"))) != value_hash(MemoryText("a", facts=("x y",)))
     assert value_hash(MemoryText("a", steps=("x",))) != value_hash(MemoryText("a"))

@@ -20,9 +20,10 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
-from memplane.domain.memory import Memory, MemoryText, TrustState
+from memplane.domain.memory import Memory, MemoryText, TrustState, weight
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
+from memplane.domain.reconciling import is_more
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,13 @@ async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, mat
         return replace(waiting, rev=await write.settle(right.user_id, right.thread_id))
     # by its value: by its name it would find the one that is wrong
     there = await write.uow.memories.find_duplicate(replace(right, external_id=None))
+    besides = []
     if there is not None and there.id != old.id:
-        return await _already(write, old, there)
+        if weight(there) >= right.authority or not is_more(there, right):
+            return await _already(write, old, there, right)
+        besides = [there]  # it says more than its corrector vouches for
     await supersede(write, old, right, {"verdict": CORRECTED})
-    others = await overrule(write, right, material, {"verdict": CORRECTED}, forgiving=True)
+    others = await overrule(write, right, material, {"verdict": CORRECTED}, besides, forgiving=True)
     if not await write.uow.memories.add(right, material):
         raise Conflict("another memory of this user and category says exactly this already")
     await note_mentions(write, right)
@@ -97,11 +101,11 @@ async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, mat
     return Outcome("superseded", right, await write.settle(right.user_id, right.thread_id), gone)
 
 
-async def _already(write: Write, old: Memory, there: Memory) -> Outcome:
+async def _already(write: Write, old: Memory, there: Memory, right: Memory) -> Outcome:
     """What is right is known already, perhaps as disputed: it takes the place of what is wrong."""
     await supersede(write, old, there, {"verdict": CORRECTED})
     event, told = HistoryEvent.MERGE, None
-    again = replace(there, mention_count=there.mention_count + 1, authority=max(there.authority, old.authority))
+    again = replace(there, mention_count=there.mention_count + 1, authority=max(there.authority, right.authority))
     if there.trust_state is TrustState.DISPUTED:
         event, told = HistoryEvent.CONFIRM, ChangeEvent.CREATED
         again = replace(again, trust_state=TrustState.CANDIDATE)
@@ -116,7 +120,7 @@ def _in_place_of(old: Memory, new: Memory) -> Memory:
     return replace(
         new,
         min_trust=old.min_trust,
-        text=new.text if new.text.tags else replace(new.text, tags=old.text.tags),
+        text=new.text if new.text.tags or old.authority < new.authority else replace(new.text, tags=old.text.tags),
         external_id=no_item(old).external_id,
         agent_id=old.agent_id,
         run_id=old.run_id,

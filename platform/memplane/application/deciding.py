@@ -27,7 +27,8 @@ from memplane.domain.consent import MULTIPLE, Verdict, decides, state_at
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory, State, TrustState, Turn
+from memplane.domain.memory import Memory, State, TrustState, Turn, weight
+from memplane.domain.reconciling import is_more
 from memplane.domain.tombstones import value_key
 
 MISSING = "no such proposal"
@@ -167,6 +168,8 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
         memory = replace(memory, external_id=None)
         there = await _standing(write, memory)
     rivals = await _rivals(write, agent, decided, memory, material)
+    if there is not None and weight(there) < memory.authority and is_more(there, memory):
+        rivals, there = [*rivals, there], None  # it says more than was decided on
     why: dict[str, object] = {"verdict": CONSENTED, "proposal": str(decided.id)}
     if there is None:
         held, gone = await _stored(write, memory, material, rivals, why, _meta(decided))

@@ -29,12 +29,13 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.items import is_item
 from memplane.domain.memory import Memory, State, TrustState, weight
 from memplane.domain.merging import joined, value_hash
-from memplane.domain.reconciling import Action, Decision, Neighbour, decide, said_at, same_store
+from memplane.domain.reconciling import Action, Decision, Neighbour, decide, is_more, said_at, same_store
 from memplane.domain.scope import read_scope
 from memplane.domain.terms import terms
 
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
+OUTRANKED = "outranked"
 _TRIES = 3
 _TICK = timedelta(microseconds=1)
 _MAX_SOURCES = 100
@@ -77,35 +78,71 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
     """Store a new memory as the rules of merging want it; the caller settles the write.
 
     Raises:
-        Conflict: its external id is taken by a record of another category or store.
+        Conflict: its external id is taken by a record of another category or type.
     """
-    memory = fresh.memory
-    mentioned = await _mentions(memory)
+    mentioned = await _mentions(fresh.memory)
+    outranked: list[Memory] = []
     for _ in range(_TRIES):
         seen = await _looked(write, fresh, mentioned)
         fresh = _in_order(fresh, seen.last)
-        memory = fresh.memory
-        if await is_rejected(write, memory, seen.buried):
-            return _refused(write, memory)
-        retired = False
-        while seen.there is not None and is_over(seen.there, memory, write.now):
-            await retire(write, seen.there)
-            fresh.placed.forget([seen.there.id])
-            retired, seen = True, await _looked(write, fresh, mentioned)
-        if seen.there is not None:
-            return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
-        if (
-            seen.past is not None and not retired and not _put_anew(seen.past, memory)
-        ):  # what was retired just now is no past that was told before
-            return await _told_before(write, seen.past, fresh)
-        decision = await _decided(write, fresh, seen.near if seen.past is None else None)
-        if decision.action in {Action.MERGE, Action.UPDATE}:
-            return await _merged(write, fresh, decision)
-        named = await write.uow.graph.entities(memory.user_id, mentioned, write.now, seen.known)
-        stored = await _stored(write, fresh, decision, named)
-        if stored is not None:
-            return stored
+        if await is_rejected(write, fresh.memory, seen.buried):
+            return _refused(write, fresh.memory)
+        cleared = False
+        while seen.there is not None and await _makes_room(write, seen.there, fresh, outranked):
+            cleared, seen = True, await _looked(write, fresh, mentioned)
+        outcome = await _placed(write, fresh, replace(seen, past=None) if cleared else seen, mentioned)
+        if outcome is not None:
+            return await _instead(write, outcome, outranked)
     raise Conflict("the same memory is being changed at this moment; try again")
+
+
+async def _placed(write: Write, fresh: Fresh, seen: Seen, mentioned: tuple[Mention, ...]) -> Outcome | None:
+    """Count the memory into one that is there, or store it; ``None`` when another one came first."""
+    memory, past = fresh.memory, seen.past
+    if seen.there is not None:
+        return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
+    if past is not None and not _put_anew(past, memory) and weight(past) >= memory.authority:
+        return await _told_before(write, past, fresh)
+    decision = await _decided(write, fresh, seen.near if past is None else None)
+    if decision.action in {Action.MERGE, Action.UPDATE}:
+        return await _merged(write, fresh, decision)
+    named = await write.uow.graph.entities(memory.user_id, mentioned, write.now, seen.known)
+    return await _stored(write, fresh, decision, named)
+
+
+async def _makes_room(write: Write, there: Memory, fresh: Fresh, outranked: list[Memory]) -> bool:
+    """Take a memory of the new one's value or name out of its way when it is over, or is outranked: noted for later."""
+    if is_over(there, fresh.memory, write.now):
+        await retire(write, there)
+    elif _outranks(fresh.memory, there):
+        await write.uow.memories.replace(replace(there, state=State.SUPERSEDED), None)
+        outranked.append(there)
+    else:
+        return False
+    fresh.placed.forget([there.id])
+    return True
+
+
+def _outranks(new: Memory, there: Memory) -> bool:
+    """Whether a memory takes the name or value of a less trusted one, which says something else or something besides.
+
+    Authority rises only for words that the more trusted writer wrote.
+    """
+    if (there.category, there.type) != (new.category, new.type) or weight(there) >= new.authority:
+        return False
+    return there.value_hash != new.value_hash or not same_store(there, new) or is_more(there, new)
+
+
+async def _instead(write: Write, outcome: Outcome, outranked: Sequence[Memory]) -> Outcome:
+    """Tell of the less trusted memories that a new one took the place of."""
+    if not outranked:
+        return outcome
+    for each in outranked:
+        await supersede(write, each, outcome.memory, {"verdict": OUTRANKED})
+    edges = [Edge(outcome.memory.id, each.id, 1.0, SUPERSEDES) for each in outranked]
+    await write.uow.graph.link(edges, write.now)
+    done = "superseded" if outcome.outcome == "created" else outcome.outcome
+    return replace(outcome, outcome=done, overruled=(*(each.id for each in outranked), *outcome.overruled))
 
 
 def _in_order(fresh: Fresh, last: datetime | None) -> Fresh:
@@ -165,7 +202,7 @@ async def _mentioned(write: Write, there: Memory, fresh: Fresh) -> Outcome:
     if there.value_hash != new.value_hash:
         await _require_readable(write, there, fresh)
     again = _counted(write, there, new)
-    if there.value_hash == new.value_hash and weight(there) <= new.authority:
+    if there.value_hash == new.value_hash and weight(there) == new.authority:
         text = joined(there.text, new.text)
         if text != again.text:
             return await _rewritten(write, there, replace(again, text=text), fresh, {})
@@ -237,25 +274,25 @@ async def _mentions(memory: Memory) -> tuple[Mention, ...]:
 
 def _counted(write: Write, there: Memory, new: Memory) -> Memory:
     """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
-    counted = replace(
-        there,
-        mention_count=there.mention_count + 1,
-        source_ids=tuple(dict.fromkeys((*there.source_ids, *new.source_ids)))[:_MAX_SOURCES],
-        updated_at=write.now,
-        version=there.version + 1,
-    )
+    counted = replace(there, mention_count=there.mention_count + 1, updated_at=write.now, version=there.version + 1)
     if new.authority < there.authority:
         return counted
+    if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
+        counted = replace(
+            counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
+            source=new.source, expires_at=new.expires_at, valid_until=new.valid_until,
+        )  # fmt: skip
     latest = max(said_at(there), said_at(new))
     return replace(
         counted,
+        source_ids=tuple(dict.fromkeys((*counted.source_ids, *new.source_ids)))[:_MAX_SOURCES],
         asserted_at=latest if latest > said_at(replace(there, asserted_at=None)) else there.asserted_at,
         authority=max(there.authority, new.authority),
-        importance=max(there.importance, new.importance),
-        pinned=there.pinned or new.pinned,
-        attributes={**new.attributes, **there.attributes},
-        expires_at=later(there.expires_at, new.expires_at),
-        valid_until=later(there.valid_until, new.valid_until),
+        importance=max(counted.importance, new.importance),
+        pinned=counted.pinned or new.pinned,
+        attributes={**new.attributes, **counted.attributes},
+        expires_at=later(counted.expires_at, new.expires_at),
+        valid_until=later(counted.valid_until, new.valid_until),
     )
 
 

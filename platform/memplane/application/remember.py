@@ -21,6 +21,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import (
     Conflict,
     Invalid,
+    LessTrustedWords,
     VersionConflict,
     VisibilityForbidden,
 )
@@ -188,8 +189,9 @@ class Remember:
             VersionConflict: it is not.
         """
         changed = await asyncio.to_thread(_changed, before, changes, policy, now)
-        if changed.text != before.text:  # who rewrites stands behind the words; who pins them does not
-            changed = replace(changed, authority=max(before.authority, AUTHORITY[principal.trust]))
+        if changed.text != before.text and AUTHORITY[principal.trust] > before.authority:
+            _states_all(before, changes)  # who rewrites stands behind the words; who pins them does not
+            changed = replace(changed, authority=AUTHORITY[principal.trust])
         said = (changed.text, changed.category, changed.attributes) != (before.text, before.category, before.attributes)
         material = await self._gateway.material_of(changed.text) if said else None
 
@@ -358,6 +360,19 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
     key = value_hash(text, before.external_id)
     changed = replace(before, text=text, value_hash=key, pii=kinds, **record)  # type: ignore[arg-type]  # as above
     return replace(changed, updated_at=now, version=before.version + 1)
+
+
+def _states_all(before: Memory, changes: Mapping[str, object]) -> None:
+    """Refuse a change that would lend authority to words of a less trusted writer."""
+    stated = {*changes, *(("narrative", "steps") if "content" in changes else ())}
+    left = [name for name in (*sorted(TEXT_FIELDS - {"lang"}), "attributes") if _value(before, name)]
+    left = [name for name in left if name not in stated]
+    if left:
+        raise LessTrustedWords(
+            f"{', '.join(left)}: written by a less trusted writer; a change of the words by a more trusted one states"
+            " these fields too, or empties them",
+            fields=left,
+        )
 
 
 def _value(memory: Memory, name: str) -> object:

@@ -189,6 +189,12 @@ class ProposalOutdated(Conflict):
     code = "proposal_outdated"
 
 
+class LessTrustedWords(Conflict):
+    """The change leaves words of a less trusted writer in a memory that would take the caller's authority."""
+
+    code = "less_trusted_words"
+
+
 class AlreadyDecided(Conflict):
     """The opposite was decided on the proposal before."""
 

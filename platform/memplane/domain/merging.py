@@ -12,15 +12,22 @@ MAX_ITEMS = 50
 
 
 def value_hash(text: MemoryText, external_id: str | None = None) -> str:
-    """SHA-256 (hex) of a memory's normalised title and facts, or content when it has no facts, and steps.
+    """SHA-256 (hex) of all that a memory says, normalised: title, content, narrative, facts and steps.
 
     Two memories of one user, category, type, visibility and least trust with the same hash are one memory. Case, space
     and a closing full stop do not make a difference; any other character does: `C` is not `C#`, and 5 is not -5.
     Two items of a store that say the same stay two: their name counts too.
     """
     name = (external_id or "",) if is_item(external_id) else ()
-    parts = [text.title or "", *(text.facts or (text.content,)), *text.steps, *name]
-    return hashlib.sha256("\x1f".join(_key(part) for part in parts).encode()).hexdigest()
+    said = [(text.title or "", text.content, text.narrative or ""), text.facts, text.steps, name]
+    parts = "\x1e".join("\x1f".join(_key(part) for part in group) for group in said)
+    return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def same_words(one: MemoryText, other: MemoryText) -> bool:
+    """Whether two texts have the same content and steps, whatever else they say."""
+    first, second = ([_key(part) for part in (text.content, *text.steps)] for text in (one, other))
+    return first == second
 
 
 def joined(old: MemoryText, new: MemoryText, *, newer: bool = False) -> MemoryText:

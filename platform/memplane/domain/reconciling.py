@@ -7,7 +7,9 @@ from enum import StrEnum
 from functools import lru_cache
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.items import is_item
 from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, weight
+from memplane.domain.merging import same_words
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
 
@@ -66,7 +68,10 @@ class Decision:
 def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
     """What a new memory is to each of its neighbours, or they to it where they are later; most similar first."""
     if new.type not in COMPARED:
-        return [Neighbour(memory, similarity, Verdict.RELATED) for memory, similarity in found]
+        return [
+            Neighbour(memory, similarity, Verdict.SAME if _in_same_words(new, memory) else Verdict.RELATED)
+            for memory, similarity in found
+        ]
     statement = Statement.of(new.text.content)
     return [
         Neighbour(memory, similarity, _told(new, statement, memory, similarity, bands)) for memory, similarity in found
@@ -80,12 +85,19 @@ def _told(new: Memory, statement: Statement, memory: Memory, similarity: float, 
     what it contradicts, and must not carry it past.
     """
     later = said_at(memory) > said_at(new)
+    if _in_same_words(new, memory):
+        return Verdict.SAME
     verdict = _verdict(statement, memory, similarity, bands, later=later)
     trusted_less = new.authority < FULL_AUTHORITY and new.authority < weight(memory)
     if trusted_less and verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
         by_words = _verdict(statement, memory, bands.update, bands, later=later)
         return by_words if by_words in OVERRULES else verdict
     return verdict
+
+
+def _in_same_words(new: Memory, memory: Memory) -> bool:
+    """Whether two memories have the same content and steps; two items of a store stay two."""
+    return not is_item(new.external_id or memory.external_id) and same_words(new.text, memory.text)
 
 
 def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands, *, later: bool) -> Verdict:
@@ -100,15 +112,19 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     """What to do with a new memory.
 
     One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
-    authority. What overrules an older fact supersedes it, whatever its store, unless the older one has more authority:
-    then the new one is disputed. The time of the facts decides which is older, not the order of their arrival: what a
-    later fact overrules arrives outdated, and still ends what is older still. What is true no longer overrules nothing,
-    and neither does what is not yet true, though who is trusted less cannot say it unheard.
+    authority; a less trusted one gives way, unless it says more: words keep the authority of who wrote them. What
+    overrules an older fact supersedes it, whatever its store, unless the older one has more authority: then the new one
+    is disputed. The time of the facts decides which is older, not the order of their arrival: what a later fact
+    overrules arrives outdated, and still ends what is older still. What is true no longer overrules nothing, and
+    neither does what is not yet true, though who is trusted less cannot say it unheard.
     """
-    for best in (n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)):
+    again = [n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)]
+    outranked = tuple(n for n in again if weight(n.memory) < new.authority)
+    for best in (n for n in again if n not in outranked):
         action = _joined(new, best, bands)
         if action is not None:
             return Decision(action, (best,))
+    outranked = tuple(n for n in outranked if not is_more(n.memory, new))
     related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
     links = tuple(related)[:MAX_LINKS]
     ahead = now + _CLOCKS
@@ -122,7 +138,9 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     ended = new.valid_until is not None and new.valid_until <= now
     to_come = new.valid_from is not None and new.valid_from > ahead
     if not over or ended:
-        return Decision(Action.CREATE, links=links, suspected=() if ended else suspected)
+        action = Action.SUPERSEDE if outranked and not ended else Action.CREATE
+        targets = outranked if action is Action.SUPERSEDE else ()
+        return Decision(action, targets, links, suspected=() if ended else suspected)
     # whatever time it names: else a day that is to come would carry any claim past who knows better
     if any(weight(n.memory) > new.authority for n in over):
         return Decision(Action.DISPUTE, over, links)
@@ -135,7 +153,7 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
         return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)
     if not earlier:  # what is later is trusted less: both stay, for a person to decide
         return Decision(Action.CREATE, links=links, suspected=(*after, *suspected)[:MAX_CONFLICTS])
-    return Decision(Action.SUPERSEDE, earlier, links, suspected)
+    return Decision(Action.SUPERSEDE, (*earlier, *outranked), links, suspected)
 
 
 def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
@@ -145,6 +163,8 @@ def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
     """
     more, less = says_more(new.text, there.memory.text), says_more(there.memory.text, new.text)
     newer = weight(there.memory) <= new.authority and said_at(new) >= said_at(there.memory)
+    if newer and same_words(new.text, there.memory.text):
+        return Action.UPDATE if more else Action.MERGE
     if more:
         return Action.UPDATE if newer and not less else None
     in_place = bands.update <= there.similarity < bands.auto and not less
@@ -155,6 +175,15 @@ def says_more(text: MemoryText, other: MemoryText) -> bool:
     """Whether a text says more than another besides its content; of two titles neither says more."""
     ours, theirs = ({skeleton(part) for part in (of.narrative, *of.facts, *of.steps) if part} for of in (text, other))
     return not ours <= theirs or (text.title is not None and other.title is None)
+
+
+def is_more(memory: Memory, other: Memory) -> bool:
+    """Whether a memory says more than another besides its content, attributes, tags and files included."""
+    beside = all(
+        name in other.attributes and other.attributes[name] == said for name, said in memory.attributes.items()
+    )
+    named = {*memory.text.tags, *memory.text.related_files} <= {*other.text.tags, *other.text.related_files}
+    return says_more(memory.text, other.text) or not beside or not named
 
 
 def said_at(memory: Memory) -> datetime:
