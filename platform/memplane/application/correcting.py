@@ -116,11 +116,12 @@ async def _already(write: Write, old: Memory, there: Memory, right: Memory) -> O
 
 
 def _in_place_of(old: Memory, new: Memory) -> Memory:
-    """The new memory with what the old one had besides its words."""
+    """The new memory with what the old one had besides its words; nothing that a less trusted writer said."""
+    ours = weight(old) >= new.authority
     return replace(
         new,
         min_trust=old.min_trust,
-        text=new.text if new.text.tags or old.authority < new.authority else replace(new.text, tags=old.text.tags),
+        text=replace(new.text, tags=old.text.tags) if ours and not new.text.tags else new.text,
         external_id=no_item(old).external_id,
         agent_id=old.agent_id,
         run_id=old.run_id,
@@ -137,6 +138,6 @@ def _in_place_of(old: Memory, new: Memory) -> Memory:
         valid_from=new.valid_from or old.valid_from,
         valid_until=old.valid_until,
         expires_at=old.expires_at,
-        attributes=no_item(old).attributes,
+        attributes=no_item(old).attributes if ours else {},
         authority=max(old.authority, new.authority),
     )
