@@ -6,6 +6,7 @@ import pytest
 
 from support.callers import USER, Caller, Json, Tenant, refused
 from support.telling import events, say, write
+from support.transfer import OPERATING, exported, restored
 
 MALLORY, ANA = "Mallory handles the payout.", "Vera handles the payout."
 NAME = "goal-1"
@@ -50,6 +51,17 @@ class TestNames:
         assert [(each["id"], each["content"]) for each in current(trusted)] == [(done["id"], ANA)]
         assert trusted.found("payout", filters={"user_id": USER}) == [done["id"]]
         assert write(trusted, ANA, external_id=NAME)["outcome"] == "duplicate"  # the control
+
+    def test_it_swallows_nothing_that_is_restored(self, tenant: Tenant, trusted: Caller, lesser: Caller) -> None:
+        admin = tenant.caller("supervisor", scopes=OPERATING)
+        write(trusted, ANA, external_id=NAME)
+        lines = exported(admin)
+        squat = write(lesser, MALLORY, external_id=NAME, user_id="ben")["id"]
+        assert restored(admin, lines, "ben")["duplicate"] == 0
+        items = trusted.get("/v1/memories", user_id="ben").json()["items"]
+        assert [trusted.get(f"/v1/memories/{each['id']}").json()["content"] for each in items] == [ANA]
+        assert restored(admin, lines, "ben")["restored"] == 0  # the control
+        assert events(trusted, squat) == ["SUPERSEDE", "ADD"]
 
     def test_what_it_names_in_another_category_is_a_conflict(self, trusted: Caller, lesser: Caller) -> None:
         first = write(lesser, MALLORY, "tasks", external_id=NAME)["id"]

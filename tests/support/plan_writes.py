@@ -262,7 +262,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "who took words": lambda uow: uow.chain.erasers(IDS),
     "whose memories": lambda uow: uow.portable.holders(IDS),
     "whose turns": lambda uow: uow.portable.speakers(IDS),
-    "taken values": lambda uow: uow.portable.taken([memory(external_id="memory-3")]),
+    "rivals of restored memories": lambda uow: uow.portable.rivals([memory(external_id="memory-3")]),
     "known entities": lambda uow: uow.portable.add_entities(
         "user-3", [NamedEntity(nth(3), "person", "Name", "name-3", NOW)]
     ),

@@ -120,8 +120,8 @@ class PortableStore(Protocol):
         """Whose turns these ids are, of those that are there."""
         ...
 
-    async def taken(self, memories: Sequence[Memory]) -> frozenset[UUID]:
-        """Those of some active memories of one user whose value or name another active one has."""
+    async def rivals(self, memories: Sequence[Memory]) -> Mapping[UUID, int]:
+        """The weight of the heaviest active memory of the value or name of some of one user, where there is one."""
         ...
 
     async def add_memories(self, new: Sequence[tuple[Memory, SearchMaterial]]) -> frozenset[UUID]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from memplane.application.admitting import Admitted, Rules
-from memplane.application.beside import is_rejected, rejected
+from memplane.application.beside import is_rejected, rejected, supersede
 from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
+from memplane.application.placing import OUTRANKED
 from memplane.application.portable import Holder, Mentioning, NamedEntity
 from memplane.application.proposing import held_back
 from memplane.application.vectors import SearchMaterial
@@ -16,7 +17,7 @@ from memplane.domain.derivation import Fate, fate, without
 from memplane.domain.entities import key_of
 from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import FULL_AUTHORITY, Memory, State, new_id
+from memplane.domain.memory import FULL_AUTHORITY, Memory, State, new_id, weight
 from memplane.domain.removal import IDS, id_key
 
 DUPLICATE = "duplicate"
@@ -121,13 +122,16 @@ async def _held(
 async def _placed(write: Write, user_id: str, fresh: Sequence[Arriving], outcomes: Outcomes) -> list[Arriving]:
     """Those of some memories that were stored, with the ids that they have now."""
     active = [each.memory for each in fresh if each.memory.state is State.ACTIVE]
-    doubled = await write.uow.portable.taken(active)
+    rivals = await write.uow.portable.rivals(active)
     wanted = []
     for each in fresh:
-        if each.memory.id in doubled:
+        rival = rivals.get(each.memory.id)
+        if rival is not None and rival >= weight(each.memory):
             outcomes.note(each.place, DUPLICATE)
-        else:
-            wanted.append(each)
+            continue
+        if rival is not None:
+            await _outranked(write, each.memory)
+        wanted.append(each)
     left = await _referring(write, user_id, wanted)
     stored: list[Arriving] = []
     for _ in range(2):
@@ -140,6 +144,12 @@ async def _placed(write: Write, user_id: str, fresh: Sequence[Arriving], outcome
     for each in left:
         outcomes.note(each.place, DUPLICATE)
     return stored
+
+
+async def _outranked(write: Write, memory: Memory) -> None:
+    """Let less trusted memories of a memory's name or value give way to it: they absorb no more trusted one."""
+    while (there := await write.uow.memories.find_duplicate(memory)) is not None:
+        await supersede(write, there, memory, {"verdict": OUTRANKED})
 
 
 def _renamed(each: Arriving, user_id: str) -> Arriving:

@@ -184,7 +184,12 @@ CONFIRMED_WEIGHT = 4
 
 def weight(memory: Memory) -> int:
     """How much it takes to overrule a memory: its writer's authority, or more once a person confirmed it."""
-    return CONFIRMED_WEIGHT if memory.trust_state is TrustState.CONFIRMED else memory.authority
+    return weight_of(memory.authority, memory.trust_state)
+
+
+def weight_of(authority: int, trust_state: str) -> int:
+    """The same, of a memory of this authority that is believed so."""
+    return CONFIRMED_WEIGHT if trust_state == TrustState.CONFIRMED else authority
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from memplane.application.records import Proposal
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Memory, Turn, new_id
+from memplane.domain.memory import Memory, Turn, new_id, weight_of
 from memplane.domain.tombstones import value_key
 
 T = TypeVar("T")
@@ -31,12 +31,12 @@ _SPEAKERS = "SELECT t.id, t.user_id FROM turns t WHERE t.tenant_id = {tenant} AN
 
 # Served by uq_memories_value; the state is written out, as the partial indexes have it.
 _VALUES = """
-SELECT m.category, m.type, m.visibility, m.min_trust, m.value_hash FROM memories m
+SELECT m.category, m.type, m.visibility, m.min_trust, m.value_hash, m.authority, m.trust_state FROM memories m
  WHERE m.tenant_id = {tenant} AND m.user_id = {of_user} AND m.state = 'active' AND {listed}"""
 
 # Served by uq_memories_external.
 _NAMED = """
-SELECT m.external_id FROM memories m
+SELECT m.external_id, m.authority, m.trust_state FROM memories m
  WHERE m.tenant_id = {tenant} AND m.user_id = {of_user} AND m.state = 'active' AND {listed}"""
 
 # Served by uq_entities_tenant_id_user_id_kind_name_key.
@@ -67,23 +67,25 @@ class SqlPortableStore:
         """Whose turns these ids are, of those that are there."""
         return {row["id"]: row["user_id"] for row in await self._rows(_SPEAKERS, "t.id", ids)}
 
-    async def taken(self, memories: Sequence[Memory]) -> frozenset[UUID]:
-        """Those of some active memories of one user whose value or name another active one has."""
+    async def rivals(self, memories: Sequence[Memory]) -> Mapping[UUID, int]:
+        """The weight of the heaviest active memory of the value or name of some of one user, where there is one."""
         if not memories:
-            return frozenset()
+            return {}
         user_id = memories[0].user_id
         hashes = {each.value_hash for each in memories}
-        found = {
-            tuple(row[name] for name in _VALUE)
-            for row in await self._rows(_VALUES, "m.value_hash", hashes, of_user=user_id)
-        }
         names = {each.external_id for each in memories if each.external_id is not None}
-        known = {row["external_id"] for row in await self._rows(_NAMED, "m.external_id", names, of_user=user_id)}
-        return frozenset(
-            each.id
-            for each in memories
-            if tuple(getattr(each, name) for name in _VALUE) in found or each.external_id in known
-        )
+        weights: dict[object, int] = {}
+        for row in await self._rows(_VALUES, "m.value_hash", hashes, of_user=user_id):
+            weights[tuple(row[name] for name in _VALUE)] = weight_of(row["authority"], row["trust_state"])
+        for row in await self._rows(_NAMED, "m.external_id", names, of_user=user_id):
+            weights[row["external_id"]] = weight_of(row["authority"], row["trust_state"])
+        found = {}
+        for each in memories:
+            places = (tuple(getattr(each, name) for name in _VALUE), each.external_id)
+            known = [weights[place] for place in places if place is not None and place in weights]
+            if known:
+                found[each.id] = max(known)
+        return found
 
     async def add_memories(self, new: Sequence[tuple[Memory, SearchMaterial]]) -> frozenset[UUID]:
         """Insert memories; the ids of those that were."""
