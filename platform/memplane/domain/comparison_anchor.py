@@ -31,7 +31,7 @@ _REASONS = words("since after because before due")
 FROM = words("from over")
 TO = words("to into with for by as")
 _CONCERNING = TO | words("from of at in on")
-FRAMES = words("rule requirement policy membership subscription contract habit")
+FRAMES = words("rule requirement policy membership subscription contract habit diet")
 """Nouns by which an ending names what it ends: `cancelled the gym membership`."""
 
 

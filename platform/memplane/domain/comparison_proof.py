@@ -29,7 +29,7 @@ from memplane.domain.comparison_anchor import (
     subjects,
     words,
 )
-from memplane.domain.comparison_denial import are_incompatible
+from memplane.domain.comparison_denial import are_only_incompatible
 from memplane.domain.comparison_reading import Reading, Term
 from memplane.domain.comparison_thesaurus import Relation, relation
 from memplane.domain.comparison_verdicts import Verdict
@@ -42,7 +42,7 @@ _PLANNED = words("plan schedul due expect live work")
 _ENDINGS = (
     (
         words("sell donat uninstal remov delet lift"),
-        words("have own drive use be keep ride rent leas depend enabl hold"),
+        words("have own drive use be keep ride depend enabl hold"),
     ),
     (words("leav resign retir"), words("lead manag work studi attend belong be member live coach employ")),
     (words("membership subscription"), words("subscrib pay have be hold use")),
@@ -97,7 +97,7 @@ def _is_diet(lying: Alignment) -> bool:
     if not lying.old.agents & lying.new.agents:
         return False
     said = lying.new if lying.old.verb == "be" else lying.old
-    return said.verb in ("eat", "drink") and are_incompatible(lying.old, lying.new)
+    return said.verb in ("eat", "drink", "have") and are_only_incompatible(lying.old, lying.new)
 
 
 @dataclass(slots=True)
@@ -117,6 +117,8 @@ def _is_replaced(lying: Alignment) -> bool:
     left = _paired(lying, gone)
     if left.found or _says_more(left.lost, lying, named=bool(gone)) or "maybe" in lying.new.quantifiers:
         return False
+    if not lying.new.changed and _dates(left.lost):
+        return False  # what is so at another time is no change
     if not left.values and (left.lost or any(match.old.low in DAYTIMES for match in gone)):
         return False
     values = [value for value in left.values if not value.lexeme.forms & DAYTIMES]
@@ -144,7 +146,7 @@ def _paired(lying: Alignment, gone: Sequence[Match]) -> _Left:
             continue
         found.remove(value)
         values.append(value)
-    if values:
+    if values and (lying.new.changed == 2 or (lying.new.changed and lying.new.past)):
         found = [term for term in found if term.prep not in _WHEN or not term.low.startswith(("day:", "month:", "at:"))]
     return _Left(
         [term for term in lost if not (_belongs(term, rivals) or _is_frame(term, lying.old))],
@@ -210,7 +212,7 @@ def _is_transition(lying: Alignment) -> bool:
 def _takes_place(old: Term, new: Term, lying: Alignment) -> bool:
     """Whether one word may be the value that another one was."""
     if is_name(old) and is_name(new):
-        return _is_other_name(old, new, lying)
+        return (new.prep != "with" or old.prep in ("with", "by", "")) and _is_other_name(old, new, lying)
     if "#" in (old.kind, new.kind):
         return old.kind == new.kind and _shape(old) == _shape(new) and _is_measured_alike(old, new, lying)
     if ((old.subject or new.subject) and old.place + new.place) or old.lexeme.key == lying.old.verb:

@@ -1,0 +1,222 @@
+"""Whether two texts that look like rivals may both hold: of one of several, with an exception, or of another period."""
+
+import re
+from collections.abc import Iterable
+
+from memplane.domain import comparison_lexicon as lexicon
+from memplane.domain import comparison_phrases as phrases
+from memplane.domain.comparison_alignment import Alignment, Match
+from memplane.domain.comparison_anchor import (
+    CONTENT,
+    DAYTIMES,
+    FRAMES,
+    MEASURES,
+    UNITS,
+    content,
+    is_name,
+    is_named_gone,
+    words,
+)
+from memplane.domain.comparison_reading import Reading, Term
+from memplane.domain.comparison_thesaurus import Relation, is_any_kind_of, is_kind_of
+from memplane.domain.comparison_verdicts import Verdict
+
+_PART = re.compile(r"\b(?:one|some|two|three|half|most|part|many|few) of\b", re.IGNORECASE)
+_PRESENT = re.compile(r"\b(?:is|are|has|have)\b")
+_TOOLS = words("browser compiler editor host handler")
+"""Nouns of persons that more often name a program."""
+_FIRST = words("only old young eldest oldest youngest elder younger first last late former current next previous")
+"""Words by which one of several is told from the others."""
+_OCCURRING = words("""
+train bus tram ferry flight plane class lesson course exam examination test appointment visit trip journey ride call interview
+session checkup check-up workshop seminar lecture training shift match game tour walk treatment
+""")
+"""Nouns of what happens more than once: another time is another occurrence."""
+_PERIODS = words("daily weekly monthly quarterli yearly hourly nightly year month week day quarter")
+_STREETS = words("street road lane avenue square alley court crescent terrace floor room")
+_GIVING = words("teach give gave show send lend pay owe")
+_YEAR = re.compile(r"(?:19|20)\d\d$")
+
+
+def may_both_hold(lying: Alignment, verdict: Verdict, old: str, new: str) -> bool:
+    """Whether something lets both texts hold, although one looks like the end of the other.
+
+    Args:
+        lying: the two texts, aligned.
+        verdict: what the rules suspect: updated, contradicted or retracted.
+        old: the old text.
+        new: the new text.
+    """
+    if _was_once(lying, old) or _PART.search(new):
+        return True
+    if _is_other_thing(lying, old.lower(), new.lower()) or _is_of_subject(lying) or _is_other_part(lying):
+        return True
+    if _is_one_of_several(lying) and not (verdict is Verdict.RETRACTED and not content(lying.lost)):
+        return True
+    if verdict is Verdict.UPDATED:
+        return _is_occurrence(lying) or _is_other_period(lying) or _is_another_owned(lying)
+    return verdict is Verdict.CONTRADICTED and _is_exception(lying)
+
+
+def _was_once(lying: Alignment, old: str) -> bool:
+    """Whether the old text tells of what was so once, and stays so: `studied in Graz`."""
+    return not _PRESENT.search(old) and lying.old.past and not lying.old.changed and (not lying.new.past or lying.new.changed > 0)
+
+
+def _is_one_of_several(lying: Alignment) -> bool:
+    """Whether both texts are about a person or animal of whom one may have several: `the user's friend`."""
+    if any(is_named_gone(match, lying) for match in lying.matches) or "only" in lying.old.quantifiers:
+        return False
+    return any(
+        match.old.subject and match.new.subject and is_one_of_many(match.old) and not _is_singled_out(match, lying)
+        for match in lying.matches
+    )
+
+
+def is_one_of_many(term: Term) -> bool:
+    """Whether a word names somebody's person or animal by what one may have several of."""
+    key, low = term.lexeme.key, term.low.partition("-in-")[0]
+    if term.kind != "w" or not term.owner or key in lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE:
+        return False
+    if key in lexicon.PEOPLE or (low in term.lexeme.forms and is_kind_of(low, "animal")):
+        return True
+    return low in term.lexeme.forms and is_kind_of(low, "person") and low not in _TOOLS and not is_any_kind_of(low, "artifact")
+
+
+def _is_singled_out(match: Match, lying: Alignment) -> bool:
+    """Whether both texts say, by a name or a word like `eldest`, which one they are about."""
+    beside = [
+        other
+        for other in lying.matches
+        if abs(other.old.place - match.old.place) == 1 == abs(other.new.place - match.new.place)
+        and other.relation is Relation.EQUAL
+    ]
+    return any(
+        (other.old.kind == "n" and other.old.place > match.old.place) or other.old.lexeme.forms & _FIRST
+        for other in beside
+    )
+
+
+def _is_of_subject(lying: Alignment) -> bool:
+    """Whether one text is about somebody, and the other about somebody or something of theirs: `the user's guest`."""
+    for terms, told, other in ((lying.lost, lying.old, lying.new), (lying.found, lying.new, lying.old)):
+        owned = [term for term in terms if term.subject and not term.prep and term.clause == 0 and term.kind == "w"]
+        if any(term.owner in other.agents and is_one_of_many(term) for term in owned if told.agents != other.agents):
+            return True
+    return False
+
+
+def _is_other_thing(lying: Alignment, old: str, new: str) -> bool:
+    """Whether what one text names only describes what the other names: `olives`, `olive oil`."""
+    for match in lying.matches:
+        if match.old.kind == "w" and min(match.old.cost, match.new.cost) >= CONTENT:
+            heads = [_head(match.old, lying.old, old), _head(match.new, lying.new, new)]
+            if heads.count(None) == 1 and any(head in lying.lost or head in lying.found for head in heads):
+                return True
+    return False
+
+
+def _head(term: Term, told: Reading, text: str) -> Term | None:
+    """The noun right after a word, which the word only describes."""
+    after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+    if after is None or after.kind != "w" or after.cost < CONTENT or told.verb in (after.lexeme.key, term.lexeme.key):
+        return None
+    framing = FRAMES | UNITS | DAYTIMES | MEASURES | {"name"}
+    if after.subject != term.subject or after.low in framing or after.lexeme.key in framing:
+        return None
+    beside = re.search(rf"\b{re.escape(term.low)}[ -]{re.escape(after.low)}\b", text)
+    return after if beside and is_any_kind_of(after.low, "entity") else None
+
+
+def _is_other_part(lying: Alignment) -> bool:
+    """Whether the subjects are told apart by a word beside them, or by a name under a preposition."""
+    apart = [match for match in lying.matches if match.old.subject and match.new.subject]
+    if any(match.relation is Relation.OPPOSITE or _is_led_apart(match) for match in apart):
+        return True
+    lost, found = ([t for t in terms if t.subject and (t.prep or t.kind == "#")] for terms in (lying.lost, lying.found))
+    if any(is_name(a) == is_name(b) and a.prep == b.prep for a in lost for b in found):
+        return True
+    values = bool(content(lying.lost)) and bool(content(lying.found))
+    return values and any(match.relation is Relation.OPPOSITE and match.old.prep for match in lying.matches)
+
+
+def _is_led_apart(match: Match) -> bool:
+    return {match.old.prep, match.new.prep} == {"from", "to"}
+
+
+def _is_occurrence(lying: Alignment) -> bool:
+    """Whether another time is another occurrence of what happens more than once, for want of a word of change."""
+    if lying.new.changed or "next" in lying.new.hedges & lying.old.hedges:
+        return False
+    lost, found = _times(lying.lost), _times(lying.found)
+    if not (lost and found):
+        return False
+    if any(_is_occurring(match.old, lying.old) for match in lying.matches):
+        return True
+    deed = lying.old.agents & lying.new.agents and lying.old.verb not in ("be", "have", "")
+    dated = any(":" in term.low and not term.low.startswith("at:") for term in lost) or _years(lost)
+    return bool(deed and dated) and not lying.new.hedges
+
+
+def _is_occurring(term: Term, told: Reading) -> bool:
+    after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+    describes = after is not None and after.kind == "w" and after.subject == term.subject and after.prep == term.prep
+    return not describes and bool({term.low, *term.lexeme.forms} & _OCCURRING)
+
+
+def _times(terms: Iterable[Term]) -> list[Term]:
+    return [term for term in terms if term.kind == "#" and (":" in term.low or term.prep in ("at", "on", "in", "from"))]
+
+
+def _years(terms: Iterable[Term]) -> set[str]:
+    return {term.low for term in terms if term.kind == "#" and term.prep and _YEAR.match(term.low)}
+
+
+def _is_other_period(lying: Alignment) -> bool:
+    """Whether each text tells a number of a period of its own: `500 a month`, `100 a week`."""
+    if not all(any(term.kind == "#" for term in terms) for terms in (lying.lost, lying.found)):
+        return False
+    one, other = _periods(lying.lost, lying.old), _periods(lying.found, lying.new)
+    return bool(one and other)
+
+
+def _periods(terms: Iterable[Term], told: Reading) -> set[str]:
+    """The periods that words name, and that are no measure of a number, or the number that differs."""
+    numbers = [term for term in terms if term.kind == "#"]
+    found = {term.lexeme.key for term in terms if term.lexeme.key in _PERIODS and not _is_counted(term, told)}
+    return found | (_years(numbers) if len(numbers) > 1 else set())
+
+
+def _is_counted(term: Term, told: Reading) -> bool:
+    before = told.terms[term.place - 1] if term.place else None
+    return before is not None and before.kind == "#" and before.prep == term.prep and term.low in UNITS | {"years"}
+
+
+def _is_another_owned(lying: Alignment) -> bool:
+    """Whether somebody has, or gives, another one beside the one they had: `a new dog named Bella`."""
+    old, new = lying.old, lying.new
+    if any(is_named_gone(match, lying) for match in lying.matches):
+        return False
+    if old.verb == new.verb and old.verb in _GIVING and len([t for t in lying.found if is_name(t)]) > 1:
+        return True
+    if any(term.low in _STREETS for term in lying.found) and not any(term.low in _STREETS for term in old.terms):
+        return True
+    single = (lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE) - {"name"}
+    having = old.verb == new.verb == "have" and any(is_name(term) for term in lying.found)
+    return having and not any(match.old.lexeme.key in single for match in lying.matches)
+
+
+def _is_exception(lying: Alignment) -> bool:
+    """Whether one text says when, where or with whom, and the other does not: `eats meat at Christmas`."""
+    if lying.new.changed:
+        return False
+    return any(_qualifies(term, lying) for term in (*lying.lost, *lying.found))
+
+
+def _qualifies(term: Term, lying: Alignment) -> bool:
+    if term.cost < CONTENT or term.subject:
+        return False
+    return bool(term.prep) or term.clause > 0 or ":" in term.low or term.low in DAYTIMES
+
+
+__all__ = ["is_one_of_many", "may_both_hold"]
