@@ -76,7 +76,7 @@ def _is_one_of_several(lying: Alignment) -> bool:
 def is_one_of_many(term: Term) -> bool:
     """Whether a word names somebody's person or animal by what one may have several of."""
     key, low = term.lexeme.key, term.low.partition("-in-")[0]
-    if term.kind != "w" or not term.owner or key in lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE:
+    if term.kind != "w" or not term.owner or low in _FIRST or key in lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE:
         return False
     if key in lexicon.PEOPLE or (low in term.lexeme.forms and is_kind_of(low, "animal")):
         return True
@@ -92,7 +92,7 @@ def _is_singled_out(match: Match, lying: Alignment) -> bool:
         and other.relation is Relation.EQUAL
     ]
     return any(
-        (other.old.kind == "n" and other.old.place > match.old.place) or other.old.lexeme.forms & _FIRST
+        (other.old.kind == "n" and other.old.place > match.old.place) or other.old.low in _FIRST
         for other in beside
     )
 

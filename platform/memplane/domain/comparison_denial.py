@@ -113,7 +113,11 @@ def are_only_incompatible(old: Reading, new: Reading) -> bool:
 def _says_only(told: Reading, group: frozenset[str]) -> bool:
     """Whether all that a text says of its subject is in a group."""
     said = [term for term in told.terms if not term.subject and term.lexeme.key != told.verb and term.kind != "#"]
-    return all(group & {term.low, *term.lexeme.forms} for term in said if term.prep not in ("since", "because"))
+    return all(
+        group & {term.low, *term.lexeme.forms}
+        for term in said
+        if term.low != "again" and term.prep not in ("since", "because")
+    )
 
 
 def are_incompatible(old: Reading, new: Reading) -> bool:
