@@ -179,7 +179,7 @@ def content(terms: Iterable[Term]) -> list[Term]:
 def is_named_gone(match: Match, lying: Alignment) -> bool:
     """Whether the new text says of a word of the old one that it gave way: `from Tuesday`, `instead of SMS`, `left`."""
     old, new = match.old, match.new
-    if old.cost < 1.0 or old.lexeme.key == lying.old.verb or new.lexeme.key == lying.new.verb:
+    if old.cost < 1.0 or old.lexeme.key == lying.old.verb or (new.lexeme.key == lying.new.verb and not new.prep):
         return False
     if old.prep in FROM or new.subject or old.denied:
         return new.replaced

@@ -67,8 +67,12 @@ def _is_one_of_several(lying: Alignment) -> bool:
     """Whether both texts are about a person or animal of whom one may have several: `the user's friend`."""
     if any(is_named_gone(match, lying) for match in lying.matches) or "only" in lying.old.quantifiers:
         return False
+    filled = lying.new.changed > 0 and lying.old.verb == lying.new.verb == "be"  # `the user's supplier is now Good`
     return any(
-        match.old.subject and match.new.subject and is_one_of_many(match.old) and not _is_singled_out(match, lying)
+        match.old.subject
+        and match.new.subject
+        and is_one_of_many(match.old)
+        and not (_is_singled_out(match, lying) or (filled and match.old.lexeme.key not in lexicon.PEOPLE))
         for match in lying.matches
     )
 

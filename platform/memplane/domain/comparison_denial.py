@@ -116,7 +116,7 @@ def _says_only(told: Reading, group: frozenset[str]) -> bool:
     return all(
         group & {term.low, *term.lexeme.forms}
         for term in said
-        if term.low != "again" and term.prep not in ("since", "because")
+        if term.low not in ("again", "daily") and term.prep not in ("since", "because")
     )
 
 

@@ -145,7 +145,7 @@ def _gave_way(lying: Alignment) -> bool:
     """Whether the new text names all that the old one says, and what took its place: `switched from biology to law`."""
     if lying.new.changed < 2 or not names_replaced(lying):
         return False
-    lost = [term for term in content(lying.lost) if term.lexeme.key not in _HELD or term.lexeme.key != lying.old.verb]
+    lost = [term for term in content(lying.lost) if term.lexeme.key not in _HELD]
     found = [term for term in content(lying.found) if term.low not in DAYTIMES and term.lexeme.key != lying.old.verb]
     replaced = any(term.replaced for term in lying.new.terms)
     return not lost and all(
