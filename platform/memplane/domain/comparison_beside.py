@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 
 from memplane.domain import comparison_lexicon as lexicon
-from memplane.domain import comparison_phrases as phrases
 from memplane.domain.comparison_alignment import Alignment, Match
 from memplane.domain.comparison_anchor import (
     CONTENT,
@@ -15,9 +14,11 @@ from memplane.domain.comparison_anchor import (
     content,
     is_name,
     is_named_gone,
+    subjects,
     words,
 )
 from memplane.domain.comparison_reading import Reading, Term
+from memplane.domain.comparison_roles import OPINIONS
 from memplane.domain.comparison_thesaurus import Relation, is_any_kind_of, is_kind_of
 from memplane.domain.comparison_verdicts import Verdict
 
@@ -28,13 +29,15 @@ _TOOLS = words("browser compiler editor host handler")
 _FIRST = words("only old young eldest oldest youngest elder younger first last late former current next previous")
 """Words by which one of several is told from the others."""
 _OCCURRING = words("""
-train bus tram ferry flight plane class lesson course exam examination test appointment visit trip journey ride call interview
-session checkup check-up workshop seminar lecture training shift match game tour walk treatment
+train bus tram ferry flight plane class lesson course exam examination test appointment visit trip journey ride call
+interview session checkup check-up workshop seminar lecture training shift match game tour walk treatment vacation holiday party
 """)
 """Nouns of what happens more than once: another time is another occurrence."""
 _PERIODS = words("daily weekly monthly quarterli yearly hourly nightly year month week day quarter")
 _STREETS = words("street road lane avenue square alley court crescent terrace floor room")
-_GIVING = words("teach give gave show send lend pay owe")
+_GIVING = words("teach giv give gave show send lend lent pay ow owe")
+_SINGLE = lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE
+"""What one has one of."""
 _YEAR = re.compile(r"(?:19|20)\d\d$")
 
 
@@ -54,60 +57,62 @@ def may_both_hold(lying: Alignment, verdict: Verdict, old: str, new: str) -> boo
     if _is_one_of_several(lying) and not (verdict is Verdict.RETRACTED and not content(lying.lost)):
         return True
     if verdict is Verdict.UPDATED:
-        return _is_occurrence(lying) or _is_other_period(lying) or _is_another_owned(lying)
-    return verdict is Verdict.CONTRADICTED and _is_exception(lying)
+        return _is_occurrence(lying) or _is_other_period(lying) or _is_another_owned(lying) or _is_opinion(lying)
+    return verdict is Verdict.CONTRADICTED and (_is_exception(lying) or _is_special(lying, old, new))
 
 
 def _was_once(lying: Alignment, old: str) -> bool:
     """Whether the old text tells of what was so once, and stays so: `studied in Graz`."""
-    return not _PRESENT.search(old) and lying.old.past and not lying.old.changed and (not lying.new.past or lying.new.changed > 0)
+    past = lying.old.past and not lying.old.changed and not _PRESENT.search(old)
+    return past and (not lying.new.past or lying.new.changed > 0)
 
 
 def _is_one_of_several(lying: Alignment) -> bool:
     """Whether both texts are about a person or animal of whom one may have several: `the user's friend`."""
-    if any(is_named_gone(match, lying) for match in lying.matches) or "only" in lying.old.quantifiers:
+    if any(is_named_gone(match, lying) for match in lying.matches) or "only" in (
+        lying.old.quantifiers & lying.new.quantifiers
+    ):
         return False
-    filled = lying.new.changed > 0 and lying.old.verb == lying.new.verb == "be"  # `the user's supplier is now Good`
+    # a role that is filled anew: `the user's supplier is now Good Energy`
+    filled = lying.new.changed > 0 and lying.old.verb == lying.new.verb == "be"
     return any(
         match.old.subject
         and match.new.subject
-        and is_one_of_many(match.old)
+        and _is_one_of_many(match.old, lying.old)
         and not (_is_singled_out(match, lying) or (filled and match.old.lexeme.key not in lexicon.PEOPLE))
         for match in lying.matches
     )
 
 
-def is_one_of_many(term: Term) -> bool:
+def _is_one_of_many(term: Term, told: Reading) -> bool:
     """Whether a word names somebody's person or animal by what one may have several of."""
     key, low = term.lexeme.key, term.low.partition("-in-")[0]
-    if term.kind != "w" or not term.owner or low in _FIRST or key in lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE:
+    after = _after(term, told)
+    owned = bool(term.owner) or (after is not None and after.prep == "of")
+    if term.kind != "w" or not owned or low in _FIRST | _TOOLS or key in _SINGLE:
         return False
-    if key in lexicon.PEOPLE or (low in term.lexeme.forms and is_kind_of(low, "animal")):
-        return True
-    return low in term.lexeme.forms and is_kind_of(low, "person") and low not in _TOOLS and not is_any_kind_of(low, "artifact")
+    if key in lexicon.PEOPLE or low not in term.lexeme.forms:
+        return key in lexicon.PEOPLE
+    return is_kind_of(low, "animal") or (is_kind_of(low, "person") and not is_any_kind_of(low, "artifact"))
 
 
 def _is_singled_out(match: Match, lying: Alignment) -> bool:
     """Whether both texts say, by a name or a word like `eldest`, which one they are about."""
-    beside = [
-        other
-        for other in lying.matches
-        if abs(other.old.place - match.old.place) == 1 == abs(other.new.place - match.new.place)
-        and other.relation is Relation.EQUAL
-    ]
-    return any(
-        (other.old.kind == "n" and other.old.place > match.old.place) or other.old.low in _FIRST
-        for other in beside
-    )
+    for other in lying.matches:
+        apart = {other.old.place - match.old.place, other.new.place - match.new.place}
+        named = apart == {1} and other.old.kind == "n" and other.old.prep == match.old.prep
+        if other.relation is Relation.EQUAL and (named or (apart == {-1} and other.old.low in _FIRST)):
+            return True
+    return False
 
 
 def _is_of_subject(lying: Alignment) -> bool:
     """Whether one text is about somebody, and the other about somebody or something of theirs: `the user's guest`."""
-    for terms, told, other in ((lying.lost, lying.old, lying.new), (lying.found, lying.new, lying.old)):
-        owned = [term for term in terms if term.subject and not term.prep and term.clause == 0 and term.kind == "w"]
-        if any(term.owner in other.agents and is_one_of_many(term) for term in owned if told.agents != other.agents):
-            return True
-    return False
+    return any(
+        term.kind == "w" and term.owner in other.agents - told.agents
+        for terms, told, other in ((lying.lost, lying.old, lying.new), (lying.found, lying.new, lying.old))
+        for term in subjects(terms)
+    )
 
 
 def _is_other_thing(lying: Alignment, old: str, new: str) -> bool:
@@ -122,14 +127,38 @@ def _is_other_thing(lying: Alignment, old: str, new: str) -> bool:
 
 def _head(term: Term, told: Reading, text: str) -> Term | None:
     """The noun right after a word, which the word only describes."""
-    after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+    after = _after(term, told)
     if after is None or after.kind != "w" or after.cost < CONTENT or told.verb in (after.lexeme.key, term.lexeme.key):
         return None
     framing = FRAMES | UNITS | DAYTIMES | MEASURES | {"name"}
     if after.subject != term.subject or after.low in framing or after.lexeme.key in framing:
         return None
-    beside = re.search(rf"\b{re.escape(term.low)}[ -]{re.escape(after.low)}\b", text)
-    return after if beside and is_any_kind_of(after.low, "entity") else None
+    return after if _stand_together(term, after, text) and is_any_kind_of(after.low, "entity") else None
+
+
+def _stand_together(one: Term, other: Term, text: str) -> bool:
+    return bool(re.search(rf"\b{re.escape(one.low)}[ -]{re.escape(other.low)}\b", text))
+
+
+def _after(term: Term, told: Reading) -> Term | None:
+    return told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+
+
+def _is_special(lying: Alignment, old: str, new: str) -> bool:
+    """Whether one text names a special kind of what the other names: `coffee`, `decaf coffee`."""
+    for terms, told, text in ((lying.lost, lying.old, old.lower()), (lying.found, lying.new, new.lower())):
+        for term in terms:
+            after = _after(term, told)
+            plain = term.kind == "w" and term.cost >= CONTENT and term.lexeme.key != told.verb and not term.subject
+            if plain and after is not None and after not in terms and _stand_together(term, after, text):
+                return True
+    return False
+
+
+def _is_opinion(lying: Alignment) -> bool:
+    """Whether the old text tells what somebody likes, knows or did once, and the new one does not: `loves Rome`."""
+    verb = lying.old.verb
+    return verb in OPINIONS - {"prefer"} and any(term.lexeme.key == verb for term in lying.lost)
 
 
 def _is_other_part(lying: Alignment) -> bool:
@@ -157,13 +186,15 @@ def _is_occurrence(lying: Alignment) -> bool:
         return False
     if any(_is_occurring(match.old, lying.old) for match in lying.matches):
         return True
-    deed = lying.old.agents & lying.new.agents and lying.old.verb not in ("be", "have", "")
+    if any(match.old.subject and match.old.prep == "with" for match in lying.matches):
+        return True
+    deed = lying.old.agents & lying.new.agents and lying.old.verb not in ("be", "")
     dated = any(":" in term.low and not term.low.startswith("at:") for term in lost) or _years(lost)
-    return bool(deed and dated) and not lying.new.hedges
+    return bool(deed and (dated or lying.old.verb == "have")) and not lying.new.hedges
 
 
 def _is_occurring(term: Term, told: Reading) -> bool:
-    after = told.terms[term.place + 1] if term.place + 1 < len(told.terms) else None
+    after = _after(term, told)
     describes = after is not None and after.kind == "w" and after.subject == term.subject and after.prep == term.prep
     return not describes and bool({term.low, *term.lexeme.forms} & _OCCURRING)
 
@@ -201,26 +232,26 @@ def _is_another_owned(lying: Alignment) -> bool:
     old, new = lying.old, lying.new
     if any(is_named_gone(match, lying) for match in lying.matches):
         return False
-    if old.verb == new.verb and old.verb in _GIVING and len([t for t in lying.found if is_name(t)]) > 1:
+    if (
+        old.verb == new.verb
+        and old.verb in _GIVING
+        and len([t for t in lying.found if is_name(t) or t.kind == "#"]) > 1
+    ):
         return True
     if any(term.low in _STREETS for term in lying.found) and not any(term.low in _STREETS for term in old.terms):
         return True
-    single = (lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE) - {"name"}
     having = old.verb == new.verb == "have" and any(is_name(term) for term in lying.found)
-    return having and not any(match.old.lexeme.key in single for match in lying.matches)
+    return having and not any(match.old.lexeme.key in _SINGLE - {"name"} for match in lying.matches)
 
 
 def _is_exception(lying: Alignment) -> bool:
     """Whether one text says when, where or with whom, and the other does not: `eats meat at Christmas`."""
     if lying.new.changed:
         return False
-    return any(_qualifies(term, lying) for term in (*lying.lost, *lying.found))
+    return any(_qualifies(term) for term in (*lying.lost, *lying.found))
 
 
-def _qualifies(term: Term, lying: Alignment) -> bool:
+def _qualifies(term: Term) -> bool:
     if term.cost < CONTENT or term.subject:
         return False
     return bool(term.prep) or term.clause > 0 or ":" in term.low or term.low in DAYTIMES
-
-
-__all__ = ["is_one_of_many", "may_both_hold"]

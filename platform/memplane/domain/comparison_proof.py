@@ -149,8 +149,7 @@ def _gave_way(lying: Alignment) -> bool:
     found = [term for term in content(lying.found) if term.low not in DAYTIMES and term.lexeme.key != lying.old.verb]
     replaced = any(term.replaced for term in lying.new.terms)
     return not lost and all(
-        term.prep in ("to", "into") or (replaced and (term.prep in ("with", "by") or term.subject))
-        for term in found
+        term.prep in ("to", "into") or (replaced and (term.prep in ("with", "by") or term.subject)) for term in found
     )
 
 
@@ -332,7 +331,7 @@ def _is_ended(lying: Alignment) -> bool:
     if left or subjects(lying.lost) or "maybe" in new.quantifiers or (_dates(lying.lost) and _dates(lying.found)):
         return False
     if "wish" in old.hedges and not content(lying.found):
-        return True
+        return all(term.lexeme.key == old.verb for term in content(lying.lost))
     if old.verb and any(term.lexeme.key == old.verb for term in lying.lost):
         said = {term.lexeme.key for term in new.terms}
         return all(old.verb in states for words, states in _ENDINGS if said & words)

@@ -227,7 +227,8 @@ class _Reader(Marks):
         first = self.words[0].low
         if len(self.words) < 2 or first in lexicon.DROPPED or first in phrases.BLEACHED:
             return False
-        alone = self.place == 1 or (self.place == 2 and self.words[1].low in _ADVERBS) or self.words[1].kind == "p" or (self.words[1].low == "and" and self.place > 2)
+        led = self.place == 1 or (self.place == 2 and self.words[1].low in _ADVERBS)  # `Ana now eats meat`
+        alone = led or self.words[1].kind == "p" or (self.words[1].low == "and" and self.place > 2)
         return not known.forms or (alone and not first.endswith(("s", "ing")))
 
     def _is_predicate(self, index: int) -> bool:

@@ -138,7 +138,7 @@ def is_kind_of(low: str, kind: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def is_any_kind_of(low: str, kind: str) -> bool:
-    """Whether a lower-case noun names a kind of what another noun names, in any frequent sense: `server`, `artifact`."""
+    """Whether a lower-case noun names a kind of what another noun names, in any frequent sense: `server`, `tool`."""
     wanted, table = next(iter(_named_first(kind)), ""), _table()
     lines = [table.lines.get(form, "") for form in (low, low.removesuffix("s"))]
     senses = [sense for line in lines for sense in line.split("\t")[0].split()]
