@@ -30,7 +30,8 @@ _FIRST = words("only old young eldest oldest youngest elder younger first last l
 """Words by which one of several is told from the others."""
 _OCCURRING = words("""
 train bus tram ferry flight plane class lesson course exam examination test appointment visit trip journey ride call
-interview session checkup check-up workshop seminar lecture training shift match game tour walk treatment vacation holiday party
+interview session checkup check-up workshop seminar lecture training shift match game tour walk treatment
+vacation holiday party
 """)
 """Nouns of what happens more than once: another time is another occurrence."""
 _PERIODS = words("daily weekly monthly quarterli yearly hourly nightly year month week day quarter")
@@ -232,11 +233,8 @@ def _is_another_owned(lying: Alignment) -> bool:
     old, new = lying.old, lying.new
     if any(is_named_gone(match, lying) for match in lying.matches):
         return False
-    if (
-        old.verb == new.verb
-        and old.verb in _GIVING
-        and len([t for t in lying.found if is_name(t) or t.kind == "#"]) > 1
-    ):
+    values = [term for term in lying.found if is_name(term) or term.kind == "#"]
+    if old.verb == new.verb and old.verb in _GIVING and len(values) > 1:
         return True
     if any(term.low in _STREETS for term in lying.found) and not any(term.low in _STREETS for term in old.terms):
         return True
