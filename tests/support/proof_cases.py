@@ -6,6 +6,7 @@ BESIDE = {
             ("The user's friend lives in Rome.", "The user's friend lives in Paris."),
             ("The user's friend lives in Rome.", "The user's friend now lives in Paris."),
             ("A friend of Ana lives in Rome.", "A friend of Ana lives in Paris."),
+            ("The client is based in Graz.", "The client is based in Wien."),
             ("The user's daughter is 3.", "The user's daughter is 7."),
             ("Ana's brother smokes.", "Ana's brother does not smoke."),
             ("Ana's older daughter studies in Graz.", "Ana's younger daughter now studies in Wien."),

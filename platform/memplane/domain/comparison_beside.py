@@ -86,15 +86,16 @@ def _is_one_of_several(lying: Alignment) -> bool:
 
 
 def _is_one_of_many(term: Term, told: Reading) -> bool:
-    """Whether a word names somebody's person or animal by what one may have several of."""
+    """Whether a word names a person or animal by what there may be several of: `the client`, `Ana's teammate`."""
     key, low = term.lexeme.key, term.low.partition("-in-")[0]
+    if term.kind != "w" or low in _FIRST | _TOOLS or key in _SINGLE:
+        return False
+    if key in lexicon.PEOPLE:
+        return True
     after = _after(term, told)
     owned = bool(term.owner) or (after is not None and after.prep == "of")
-    if term.kind != "w" or not owned or low in _FIRST | _TOOLS or key in _SINGLE:
-        return False
-    if key in lexicon.PEOPLE or low not in term.lexeme.forms:
-        return key in lexicon.PEOPLE
-    return is_kind_of(low, "animal") or (is_kind_of(low, "person") and not is_any_kind_of(low, "artifact"))
+    person = is_kind_of(low, "person") and not is_any_kind_of(low, "artifact")
+    return owned and low in term.lexeme.forms and (person or is_kind_of(low, "animal"))
 
 
 def _is_singled_out(match: Match, lying: Alignment) -> bool:
