@@ -147,9 +147,12 @@ def _after(term: Term, told: Reading) -> Term | None:
 
 
 def _is_special(lying: Alignment, old: str, new: str) -> bool:
-    """Whether one text names a special kind of what the other names: `coffee`, `decaf coffee`."""
+    """Whether one text names a special kind of what the other names: `coffee`, `decaf coffee`.
+
+    What is denied in general is denied of each kind.
+    """
     for terms, told, text in ((lying.lost, lying.old, old.lower()), (lying.found, lying.new, new.lower())):
-        for term in terms:
+        for term in terms if told is lying.new or not lying.new.negations else ():
             after = _after(term, told)
             plain = term.kind == "w" and term.cost >= CONTENT and term.lexeme.key != told.verb and not term.subject
             if plain and after is not None and after not in terms and _stand_together(term, after, text):
