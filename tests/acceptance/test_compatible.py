@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.callers import Caller, Tenant
+from support.proof_cases import BESIDE
 
 LISTS = Path(__file__).resolve().parents[2] / "benchmarks" / "truth"
 SETS = ("first", "second", "third", "fourth")
@@ -60,6 +61,22 @@ def test_one_after_the_other_nothing_compatible_is_overruled(caller: Caller, nam
             assert second["overruled"] == []
     # the control: of what is really changed, some is recognised
     assert outcomes["overrules", "superseded"] > 0
+
+
+@pytest.mark.parametrize("principle", BESIDE)
+def test_what_may_hold_beside_a_memory_stays(caller: Caller, principle: str) -> None:
+    beside, changes = BESIDE[principle]
+    outcomes: dict[str, list[str]] = {"beside": [], "changes": []}
+    for kind, pairs in (("beside", beside), ("changes", changes)):
+        for number, (old, new) in enumerate(pairs):
+            first = stored(caller, f"{kind}{number}", old)
+            second = stored(caller, f"{kind}{number}", new)
+            if first is not None and second is not None:
+                outcomes[kind].append(second["outcome"])
+                assert second["overruled"] == ([] if kind == "beside" else [first["id"]]), (old, new)
+    assert set(outcomes["beside"]) == {"created"}
+    # the control: a change nearby is recognised
+    assert set(outcomes["changes"]) == {"superseded"}
 
 
 @pytest.mark.parametrize("name", ["third", "first"])

@@ -12,6 +12,7 @@ import pytest
 
 from memplane.application import drawing
 from memplane.application.gateway import Gateway
+from memplane.domain import extraction
 from memplane.domain.errors import StorageUnavailable
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import REVIEW
@@ -69,6 +70,7 @@ class TestDates:
         ("I graduated from college in 2019.", "2019-01-01"),
         ("My deadline for the report is 5 May 2024.", "2024-05-05"),
         ("I need to finish the report by 2025-06-03.", "2025-06-03"),
+        ("I moved to Berlin on May 3, 2023.", "2023-05-03"),
     )
 
     @pytest.mark.parametrize(("text", "day"), SAID)
@@ -79,7 +81,9 @@ class TestDates:
 
     def test_one_costs_no_batch(self, supervisor: Caller) -> None:
         items = batch(supervisor, turn(JAZZ), *(turn(text) for text, _ in self.SAID), turn(SISTER))
-        assert [[each["action"] for each in item["extracted"]] for item in items] == [["created"]] * 6
+        assert [[each["action"] for each in item["extracted"]] for item in items] == [["created"]] * (
+            len(self.SAID) + 2
+        )
 
     def test_beside_the_time_of_the_turn(self, supervisor: Caller) -> None:
         (drawn,) = supervisor.say(self.SAID[0][0], event_time="2024-01-10T10:00:00+02:00")["extracted"]
@@ -188,6 +192,19 @@ class TestFailures:
         assert [each["action"] for each in again["extracted"]] == ["duplicate" if kept else "created"]
         assert len(lost(tenant)) == 1
 
+    def test_one_bad_statement_costs_no_other_one(self, tenant: Tenant, supervisor: Caller) -> None:
+        broken = raising(extraction.from_statement, lambda clause, _: WORD in clause.text)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(extraction, "from_statement", broken)
+            answer = supervisor.say(f"{JAZZ} {BAD} {SISTER}")
+        assert [each["action"] for each in answer["extracted"]] == ["created"] * 2
+        assert stored(tenant) == ["The user loves jazz.", "The user's sister is called Ingrid."]
+        assert lost(tenant) == [("error", None)]
+        # the control: without the fault the same words draw all three
+        supervisor.say(f"{JAZZ} {BAD} {SISTER}", thread_id="another")
+        assert "The user visited Zanzibar in May 2023." in stored(tenant)
+        assert len(lost(tenant)) == 1
+
     def test_a_database_that_is_away_is_another_matter(self, tenant: Tenant, supervisor: Caller) -> None:
         async def away(*_: object) -> None:
             raise StorageUnavailable("the database does not answer")
@@ -206,6 +223,42 @@ class TestFailures:
             patch.setattr(drawing, "extract", raising(drawing.extract, lambda _: True))
             batch(supervisor, turn(JAZZ), turn(SISTER))
         assert Night(tenant, now + timedelta(hours=23)).counts("gc")["extraction_errors"] == 2
+
+
+class TestTakingBack:
+    """What takes something back goes where that is, and ends it there."""
+
+    SAID = (
+        (ALLERGY, "I'm no longer allergic to peanuts.", "constraints", "The user is no longer allergic to peanuts."),
+        (ALLERGY, "I'm not allergic to peanuts.", "constraints", "The user is not allergic to peanuts."),
+        (JAZZ, "I don't love jazz any more.", "preferences", "The user does not love jazz any more."),
+    )
+
+    @pytest.mark.parametrize(("first", "then", "category", "content"), SAID)
+    def test_it_ends_what_it_names(
+        self, tenant: Tenant, supervisor: Caller, first: str, then: str, category: str, content: str
+    ) -> None:
+        supervisor.say(first)
+        before = stored(tenant, category)
+        assert len(before) == 1
+        supervisor.say(then, thread_id="later")
+        assert stored(tenant) == stored(tenant, category) == [content]
+
+    def test_what_is_taken_back_elsewhere_stays(self, tenant: Tenant, supervisor: Caller) -> None:
+        supervisor.say(ALLERGY)
+        supervisor.say("I'm no longer allergic to cats.", thread_id="later")
+        assert stored(tenant, "constraints") == [PEANUTS, "The user is no longer allergic to cats."]
+
+    def test_a_former_favourite_is_no_present_one(self, tenant: Tenant, supervisor: Caller) -> None:
+        supervisor.say("My favourite drink was cocoa as a child.")
+        supervisor.say("My favourite drink is tea.", thread_id="later")
+        assert stored(tenant) == [
+            "The user's favourite drink is tea.",
+            "The user's favourite drink was cocoa as a child.",
+        ]
+        # the control: of two present ones the later holds
+        supervisor.say("My favourite drink is coffee.", thread_id="last")
+        assert "The user's favourite drink is tea." not in stored(tenant)
 
 
 class TestAllowlist:

@@ -208,7 +208,7 @@ MECHANISMS = {
     ),
     "work in progress is no end": (
         Verdict.RETRACTED,
-        ("The user rents a studio in Lyon.", "The user sold the studio in Lyon."),
+        ("The user owns a studio in Lyon.", "The user sold the studio in Lyon."),
         ("The user is renting a studio in Lyon.", "The user is selling a studio in Lyon."),
     ),
     "happened once": (

@@ -119,8 +119,8 @@ MECHANISMS = {
     ),
     "incompatible states": (
         Verdict.CONTRADICTED,
-        ("Otto is a vegetarian.", "Otto eats steak on Sundays."),
-        ("Otto is a vegetarian.", "Lena eats steak on Sundays."),
+        ("Otto is a vegetarian.", "Otto eats steak."),
+        ("Otto is a vegetarian.", "Lena eats steak."),
     ),
     "opposite": (
         Verdict.CONTRADICTED,

@@ -47,6 +47,10 @@ DICTATED = [
         "Remember the steps for the 3.14 release: 1. Bump the version to 3.14. 2. Publish 3.14.1",
         ("Steps for the 3.14 release", "Bump the version to 3.14.", "Publish 3.14.1."),
     ),
+    (
+        "Remember how to deploy: 1. Run the tests. 2. Push to main. 3. Watch the dashboard.",
+        ("How to deploy", "Run the tests.", "Push to main.", "Watch the dashboard."),
+    ),
 ]
 
 NONE = [
@@ -64,6 +68,8 @@ NONE = [
     "From now on, when you write, be nice.",
     "Remember these steps: 1) the house is old 2) it was built in 1900",
     "1. Run it. 2. Push it.",
+    "How to deploy: 1. Run the tests. 2. Push to main.",
+    "Do you remember how to deploy: 1. run it 2. push it?",
     "x" * 5000 + "\nRemember these steps: 1) run it 2) push it",
 ]
 

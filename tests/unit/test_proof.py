@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from memplane.domain.comparison import Statement, Verdict, compare
-from unit.verdicts import BANDS
+from support.proof_cases import BESIDE, GAVE_WAY
+from unit.verdicts import BANDS, verdict
 
 LISTS = Path(__file__).resolve().parents[2] / "benchmarks" / "truth"
 SETS = ("first", "second", "third", "fourth")
@@ -104,3 +105,34 @@ def test_a_shared_name_or_a_word_of_change_proves_nothing(old: str, new: str) ->
 )
 def test_another_value_of_the_slot_proves_it(old: str, new: str) -> None:
     assert compare(Statement.of(old), Statement.of(new), 0.5, BANDS).supersedes
+
+
+@pytest.mark.parametrize("principle", BESIDE)
+def test_what_may_hold_beside_the_old_text_ends_nothing(principle: str) -> None:
+    beside, changes = BESIDE[principle]
+    for old, new in beside:
+        for similarity in (0.15, 0.5, 0.95):
+            found = verdict(old, new, similarity)
+            assert not found.supersedes, (old, new)
+            assert found is not Verdict.SAME, (old, new)
+    # the control: a change nearby is recognised
+    assert [(old, new) for old, new in changes if not verdict(old, new).supersedes] == []
+
+
+@pytest.mark.parametrize(("old", "new"), GAVE_WAY)
+def test_what_is_said_to_have_given_way_is_ended(old: str, new: str) -> None:
+    assert verdict(old, new).supersedes
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ben uses Vim.", "Ben switched from Vim to VS Code for Java."),
+        ("Ana's doctor trained in Rome.", "Ana's doctor moved from Rome to Paris."),
+        ("The piano is in the hall.", "The piano stool was moved to the attic."),
+        ("Ana is in a relationship with Tom.", "Ana is not in a relationship with Ben anymore."),
+        ("The user wants to learn Japanese.", "The user gave up learning Spanish."),
+    ],
+)
+def test_what_gave_way_elsewhere_ends_nothing(old: str, new: str) -> None:
+    assert not verdict(old, new).supersedes

@@ -131,12 +131,19 @@ def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], l
     except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
         lost.append(failed(error, "extracting"))
     limit = MAX_DRAWN - len(found)
+
+    def failing(error: Exception) -> None:
+        lost.append(failed(error, "extracting"))
+
     try:
-        found += extract(turn.text, speaker=speaker, when=turn.event_time, limit=limit)
+        found += extract(turn.text, speaker=speaker, when=turn.event_time, limit=limit, failing=failing)
+    except Exception as error:  # noqa: BLE001 - as above
+        failing(error)
+    try:
         said = claimed(turn.text, policy.consent.sensitive, speaker=speaker)
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     except Exception as error:  # noqa: BLE001 - as above
-        lost.append(failed(error, "extracting"))
+        failing(error)
     return found, claims, lost
 
 

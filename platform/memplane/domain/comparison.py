@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from memplane.domain.comparison_alignment import MAX_TRIED, Alignment, align
 from memplane.domain.comparison_anchor import is_anchored
+from memplane.domain.comparison_beside import may_both_hold
 from memplane.domain.comparison_change import is_retracted, is_updated
 from memplane.domain.comparison_denial import is_contradicted
 from memplane.domain.comparison_parsing import Statement
@@ -80,6 +81,8 @@ def _proven(verdict: Verdict, lying: Alignment, old: str, new: str) -> Verdict |
     """A verdict that ends the old text, where the words prove it; else at most a suspicion."""
     if is_hypothetical(old, new):
         return None
+    if may_both_hold(lying, verdict, old, new):
+        return Verdict.SUSPECTED if is_anchored(lying) else None
     if is_proven(lying, verdict) and (verdict is Verdict.UPDATED or not ends_one_of_several(lying, old)):
         return verdict
     return Verdict.SUSPECTED if is_anchored(lying) else None

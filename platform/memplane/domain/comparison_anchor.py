@@ -31,7 +31,7 @@ _REASONS = words("since after because before due")
 FROM = words("from over")
 TO = words("to into with for by as")
 _CONCERNING = TO | words("from of at in on")
-FRAMES = words("rule requirement policy membership subscription contract habit")
+FRAMES = words("rule requirement policy membership subscription contract habit diet")
 """Nouns by which an ending names what it ends: `cancelled the gym membership`."""
 
 
@@ -45,8 +45,17 @@ def has_anchor(lying: Alignment, *, same_part: bool = False, clauses: Collection
     return any(
         is_anchor(match, lying)
         and (not clauses or match.new.clause in clauses)
-        and (not same_part or match.old.subject == match.new.subject or (match.old.subject and not match.new.prep))
+        and (not same_part or _plays_same_part(match, lying))
         for match in lying.matches
+    )
+
+
+def _plays_same_part(match: Match, lying: Alignment) -> bool:
+    old, new = match.old, match.new
+    return (
+        old.subject == new.subject
+        or (old.subject and not new.prep)
+        or (old.subject and lying.new.changed == 2 and new.prep in ("as", "to"))
     )
 
 
@@ -57,7 +66,8 @@ def is_anchor(match: Match, lying: Alignment) -> bool:
     close = match.relation in (Relation.EQUAL, Relation.DERIVED)
     if match.relation is Relation.EQUAL and not _is_spelt_alike(match):
         return False
-    sure = close or (match.relation is Relation.LISTED and not content(lying.lost))
+    measured = bool(match.old.lexeme.forms & phrases.MEASURES)
+    sure = close or (match.relation is Relation.LISTED and (measured or not content(lying.lost)))
     if not (_is_owned_alike(match.old, lying.new) and _is_owned_alike(match.new, lying.old)):
         return False
     return sure and _names_slot(match.old) and _names_slot(match.new)
@@ -169,7 +179,7 @@ def content(terms: Iterable[Term]) -> list[Term]:
 def is_named_gone(match: Match, lying: Alignment) -> bool:
     """Whether the new text says of a word of the old one that it gave way: `from Tuesday`, `instead of SMS`, `left`."""
     old, new = match.old, match.new
-    if old.cost < 1.0 or old.lexeme.key == lying.old.verb or new.lexeme.key == lying.new.verb:
+    if old.cost < 1.0 or old.lexeme.key == lying.old.verb or (new.lexeme.key == lying.new.verb and not new.prep):
         return False
     if old.prep in FROM or new.subject or old.denied:
         return new.replaced

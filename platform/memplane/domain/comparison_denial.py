@@ -101,6 +101,25 @@ def _ends_phrase(term: Term, told: Reading) -> bool:
 _STATES = frozenset().union(*(state for state, _ in phrases.INCOMPATIBLE))
 
 
+def are_only_incompatible(old: Reading, new: Reading) -> bool:
+    """The same of texts that say nothing else: not `eats vegan cheese`, `eats meat at Christmas`."""
+    return are_incompatible(old, new) and any(
+        _says_only(one, state) and _says_only(other, excluded)
+        for one, other in ((old, new), (new, old))
+        for state, excluded in phrases.INCOMPATIBLE
+    )
+
+
+def _says_only(told: Reading, group: frozenset[str]) -> bool:
+    """Whether all that a text says of its subject is in a group."""
+    said = [term for term in told.terms if not term.subject and term.lexeme.key != told.verb and term.kind != "#"]
+    return all(
+        group & {term.low, *term.lexeme.forms}
+        for term in said
+        if term.low not in ("again", "daily") and term.prep not in ("since", "because")
+    )
+
+
 def are_incompatible(old: Reading, new: Reading) -> bool:
     """Whether one text names a state with which what the other names does not go."""
     for one, other in ((old, new), (new, old)):

@@ -29,20 +29,25 @@ from memplane.domain.comparison_anchor import (
     subjects,
     words,
 )
-from memplane.domain.comparison_denial import are_incompatible
+from memplane.domain.comparison_denial import are_only_incompatible
 from memplane.domain.comparison_reading import Reading, Term
 from memplane.domain.comparison_thesaurus import Relation, relation
 from memplane.domain.comparison_verdicts import Verdict
 
+_HOURS = 24
 _SPARE = 2.0
 """Cost of details of the old text that a new value may leave out."""
 _WHEN = words("since after from until by in on at during before")
 _PLACING = words("in at on to into under")
+_HELD = words("be studi work use drink drive wear play bank live ride run take keep prefer happen belong subscrib")
+"""Verbs of what is done with one thing at a time, so that who switched from it no longer does it."""
+_MOVING = words("move relocate transfer migrate")
+_COUPLE = words("date relationship marri engag coupl boyfriend girlfriend")
 _PLANNED = words("plan schedul due expect live work")
 _ENDINGS = (
     (
         words("sell donat uninstal remov delet lift"),
-        words("have own drive use be keep ride rent leas depend enabl hold"),
+        words("have own drive use be keep ride depend enabl hold"),
     ),
     (words("leav resign retir"), words("lead manag work studi attend belong be member live coach employ")),
     (words("membership subscription"), words("subscrib pay have be hold use")),
@@ -64,12 +69,16 @@ def is_proven(lying: Alignment, verdict: Verdict) -> bool:
     """
     if lying.new.past and not lying.old.past and not lying.new.changed and lying.new.ended < 0:
         return False  # what was so once says nothing of what is so now
-    if has_other_subject(lying) or (lying.old.hedges ^ lying.new.hedges) & {"wish", "maybe"}:
+    ends_wish = verdict is Verdict.RETRACTED and not content(lying.found)
+    hedges = lying.new.hedges - lying.old.hedges if ends_wish else lying.old.hedges ^ lying.new.hedges
+    if has_other_subject(lying) or hedges & {"wish", "maybe"}:
         return False
     if _is_state(lying) or _is_diet(lying) or not (content(lying.lost) or content(lying.found)):
         return True
     if verdict is Verdict.UPDATED:
-        return _is_replaced(lying)
+        return _is_replaced(lying) or _gave_way(lying) or _is_moved(lying)
+    if verdict is Verdict.RETRACTED and _is_parted(lying):
+        return True
     if not is_anchored(lying):
         return False
     return _is_ended(lying) if verdict is Verdict.RETRACTED else _is_denied(lying)
@@ -97,7 +106,7 @@ def _is_diet(lying: Alignment) -> bool:
     if not lying.old.agents & lying.new.agents:
         return False
     said = lying.new if lying.old.verb == "be" else lying.old
-    return said.verb in ("eat", "drink") and are_incompatible(lying.old, lying.new)
+    return said.verb in ("eat", "drink", "have") and are_only_incompatible(lying.old, lying.new)
 
 
 @dataclass(slots=True)
@@ -117,15 +126,54 @@ def _is_replaced(lying: Alignment) -> bool:
     left = _paired(lying, gone)
     if left.found or _says_more(left.lost, lying, named=bool(gone)) or "maybe" in lying.new.quantifiers:
         return False
+    if not lying.new.changed and _dates(left.lost):
+        return False  # what is so at another time is no change
     if not left.values and (left.lost or any(match.old.low in DAYTIMES for match in gone)):
         return False
     values = [value for value in left.values if not value.lexeme.forms & DAYTIMES]
-    if len([value for place, value in enumerate(values) if not _belongs(value, values[:place])]) > 1:
+    when = lying.new.changed > 0 and sorted(map(_shape, values)) == ["date", "time"]
+    if not when and len([value for place, value in enumerate(values) if not _belongs(value, values[:place])]) > 1:
         return False  # two values that differ are another case, not a change
     same_part = any(is_name(value) for value in left.values) and not gone
     same_frame = not left.lost and _is_same_frame(lying)
     clauses = {value.clause for value in left.values}
+    clauses |= {value.clause - 1 for value in left.values if _is_apposed(value, lying.new)}
     return has_anchor(lying, same_part=same_part, clauses=clauses) or _is_transition(lying) or same_frame
+
+
+def _gave_way(lying: Alignment) -> bool:
+    """Whether the new text names all that the old one says, and what took its place: `switched from biology to law`."""
+    if lying.new.changed < 2 or not names_replaced(lying):
+        return False
+    lost = [term for term in content(lying.lost) if term.lexeme.key not in _HELD]
+    found = [term for term in content(lying.found) if term.low not in DAYTIMES and term.lexeme.key != lying.old.verb]
+    replaced = any(term.replaced for term in lying.new.terms)
+    return not lost and all(
+        term.prep in ("to", "into") or (replaced and (term.prep in ("with", "by") or term.subject)) for term in found
+    )
+
+
+def _is_moved(lying: Alignment) -> bool:
+    """Whether a thing, that was in one place, is said to have been moved to another."""
+    if not any(term.lexeme.forms & _MOVING for term in lying.new.terms):
+        return False
+    lost = [term for term in content(lying.lost) if term.lexeme.key != lying.old.verb]
+    found = content(lying.found)
+    things = [match for match in lying.matches if match.old.subject and match.new.subject]
+    return (
+        bool(lost and found)
+        and all(term.prep in _PLACING and term.kind == "w" for term in lost)
+        and all(term.prep in ("to", "into") and term.kind == "w" for term in found)
+        and any(is_anchor(match, lying) and match.old.kind == "w" for match in things)
+    )
+
+
+def _is_parted(lying: Alignment) -> bool:
+    """Whether the new text says of a couple, whom both texts name, that they are none any more."""
+    apart = [*content(lying.lost), *content(lying.found)]
+    named = any(match.old.kind == "n" for match in lying.matches)
+    paired = any(term.lexeme.key in _COUPLE for term in lying.old.terms)
+    return named and paired and lying.new.ended >= 0 and all(term.lexeme.key in _COUPLE for term in apart)
 
 
 def _paired(lying: Alignment, gone: Sequence[Match]) -> _Left:
@@ -144,7 +192,7 @@ def _paired(lying: Alignment, gone: Sequence[Match]) -> _Left:
             continue
         found.remove(value)
         values.append(value)
-    if values:
+    if values and (lying.new.changed == 2 or (lying.new.changed and lying.new.past)):
         found = [term for term in found if term.prep not in _WHEN or not term.low.startswith(("day:", "month:", "at:"))]
     return _Left(
         [term for term in lost if not (_belongs(term, rivals) or _is_frame(term, lying.old))],
@@ -155,6 +203,11 @@ def _paired(lying: Alignment, gone: Sequence[Match]) -> _Left:
         ],
         values,
     )
+
+
+def _is_apposed(value: Term, told: Reading) -> bool:
+    """Whether a name stands by itself behind what it names: `a new dentist, Dr Hahn`."""
+    return all(is_name(term) for term in told.terms if term.clause == value.clause)
 
 
 def _counts_other(value: Term, lost: Sequence[Term], lying: Alignment) -> bool:
@@ -210,9 +263,10 @@ def _is_transition(lying: Alignment) -> bool:
 def _takes_place(old: Term, new: Term, lying: Alignment) -> bool:
     """Whether one word may be the value that another one was."""
     if is_name(old) and is_name(new):
-        return _is_other_name(old, new, lying)
+        return (new.prep != "with" or old.prep in ("with", "by", "")) and _is_other_name(old, new, lying)
     if "#" in (old.kind, new.kind):
-        return old.kind == new.kind and _shape(old) == _shape(new) and _is_measured_alike(old, new, lying)
+        timed = _shape(old) == "time" and new.prep == "to" and new.low.isdecimal() and int(new.low) <= _HOURS
+        return old.kind == new.kind and (_shape(old) == _shape(new) or timed) and _is_measured_alike(old, new, lying)
     if ((old.subject or new.subject) and old.place + new.place) or old.lexeme.key == lying.old.verb:
         return False
     return _is_other_word(old, new, lying)
@@ -276,6 +330,8 @@ def _is_ended(lying: Alignment) -> bool:
     ]
     if left or subjects(lying.lost) or "maybe" in new.quantifiers or (_dates(lying.lost) and _dates(lying.found)):
         return False
+    if "wish" in old.hedges and not content(lying.found):
+        return all(term.lexeme.key == old.verb for term in content(lying.lost))
     if old.verb and any(term.lexeme.key == old.verb for term in lying.lost):
         said = {term.lexeme.key for term in new.terms}
         return all(old.verb in states for words, states in _ENDINGS if said & words)

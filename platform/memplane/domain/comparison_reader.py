@@ -23,6 +23,7 @@ _FRAMING_COST = 0.6
 _NAME_COST = 2.0
 _OVER = (phrases.ENDED,)
 _PRONOUN_BEFORE = frozenset({"the", "only", "new", "another", "this", "that", "which"})
+_ADVERBS = frozenset({"now", "no", "never", "also", "still", "again", "only", "ended-now", "any-more"})
 _NO_ROLE = frozenset({"named", "called", "because", "without"})
 
 
@@ -226,7 +227,8 @@ class _Reader(Marks):
         first = self.words[0].low
         if len(self.words) < 2 or first in lexicon.DROPPED or first in phrases.BLEACHED:
             return False
-        alone = self.place == 1 or self.words[1].kind == "p" or (self.words[1].low == "and" and self.place > 2)
+        led = self.place == 1 or (self.place == 2 and self.words[1].low in _ADVERBS)  # `Ana now eats meat`
+        alone = led or self.words[1].kind == "p" or (self.words[1].low == "and" and self.place > 2)
         return not known.forms or (alone and not first.endswith(("s", "ing")))
 
     def _is_predicate(self, index: int) -> bool:

@@ -136,6 +136,16 @@ def is_kind_of(low: str, kind: str) -> bool:
     return any(wanted in (sense, *_all_above(sense)) for form in lexeme(low).forms for sense in _named_first(form))
 
 
+@lru_cache(maxsize=16_384)
+def is_any_kind_of(low: str, kind: str) -> bool:
+    """Whether a lower-case noun names a kind of what another noun names, in any frequent sense: `server`, `tool`."""
+    wanted, table = next(iter(_named_first(kind)), ""), _table()
+    lines = [table.lines.get(form, "") for form in (low, low.removesuffix("s"))]
+    senses = [sense for line in lines for sense in line.split("\t")[0].split()]
+    senses = [sense for sense in senses if table.nouns <= int(sense, 36) < table.verbs]
+    return any(wanted in (sense, *_all_above(sense)) for sense in senses)
+
+
 def _named_first(word: str) -> list[str]:
     """The most frequent sense in which a word in its base form names a thing, if there is one."""
     table = _table()

@@ -1,7 +1,7 @@
 """Facts from a chat message by rule, without a model: precise rather than complete."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from itertools import islice
 
@@ -21,7 +21,14 @@ MOST = 60
 """How many statements of a message are looked at."""
 
 
-def extract(text: str, *, speaker: str | None = None, when: datetime | None = None, limit: int = 3) -> list[Extracted]:
+def extract(
+    text: str,
+    *,
+    speaker: str | None = None,
+    when: datetime | None = None,
+    limit: int = 3,
+    failing: Callable[[Exception], None] | None = None,
+) -> list[Extracted]:
     """The facts that a message states about its author.
 
     Only the first 60 statements in the first 4 000 characters are read. A question, a supposition, a quotation,
@@ -32,12 +39,19 @@ def extract(text: str, *, speaker: str | None = None, when: datetime | None = No
         speaker: its author's name, if known; it becomes the subject of each fact.
         when: when it was sent; relative dates are resolved against it, and left out without it.
         limit: the most facts, lasting and specific ones first.
+        failing: gets the error of a statement that cannot be read, which costs no other one; without it, it is raised.
     """
     telling = Telling(speaker or NOBODY, when)
     found: dict[str, Extracted] = {}
     words = own_words(text)
     for clause in islice(clauses(words), MOST):
-        fact = from_statement(clause, telling) or from_mine(clause, telling)
+        try:
+            fact = from_statement(clause, telling) or from_mine(clause, telling)
+        except Exception as error:
+            if failing is None:
+                raise
+            failing(error)
+            continue
         if fact and not doubtful(clause):
             found.setdefault(fact.content, fact)
     if not found or other_voice(words):

@@ -57,7 +57,7 @@ _GOALS = frozenset({"main goal", "goal", "dream", "ambition", "biggest dream", "
 _FAVOURITE = re.compile(
     r"my (?:(?:all-time|absolute|personal|current) )?(?:favou?rite|fave|fav) (?P<what>(?!part|thing|moment"
     r"|memor|(?:one|of|type|kind|sort|version|option|ones)\b)"
-    r"(?:[\w'-]+ ){1,5}?)(?:is|are|was|has to be|would be|have to be) (?P<value>.+)$",
+    r"(?:[\w'-]+ ){1,5}?)(?P<verb>is|are|was|were|has to be|would be|have to be) (?P<value>.+)$",
     re.IGNORECASE,
 )
 _KIN = re.compile(
@@ -211,7 +211,9 @@ def _favourite(clause: Clause, telling: Telling) -> Extracted | None:
         or re.match(r"(?:when|how|so|very|not|definitely not|no longer|never|hardly)\b", value)
     ):
         return None
-    verb = "are" if what.endswith("s") and not what.endswith(("ss", "series")) and " and " in f" {value} " else "is"
+    several = what.endswith("s") and not what.endswith(("ss", "series")) and " and " in f" {value} "
+    once = found["verb"].lower() in ("was", "were")
+    verb = ("were" if several else "was") if once else ("are" if several else "is")
     frame = Frame("preference.favourite", _ANY, "preferences", 3, 0.9)
     return told(f"{telling.possessive} favourite {third(what)} {verb} {third(value)}", frame, None)
 

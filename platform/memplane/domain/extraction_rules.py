@@ -1,6 +1,7 @@
 """Facts from statements that begin with 'I', and from what a person asks to be called or reminded of."""
 
 import re
+from dataclasses import replace
 from datetime import datetime
 
 from memplane.domain.extraction_being import BEING
@@ -73,6 +74,8 @@ _AUTHORITY = re.compile(
     r"|system|authori[sz]ed|verified|god))\b(?! of (?:a|my)\b)",
     re.IGNORECASE,
 )
+_ENDED = re.compile(r"\bno longer |^do not |(?<=^am )not (?:originally )?| (?:any ?more|any longer)$")
+"""The words of a sentence that take back what the rest of it says."""
 _AFTER_VERB = re.compile(
     r"(?:am (?:\w+ )*?(?:into|of|about|with|on|by) |do not (?:\w+ )?(?:like|enjoy) |cannot stand |\w+ )(?:to )?"
 )
@@ -101,8 +104,15 @@ def from_statement(clause: Clause, telling: Telling) -> Extracted | None:
             core = tidy(body) if core is None else core
             fact = _framed(frame, found, core, clause, telling)
             if fact:
-                return fact
+                return _where_it_was(fact, core, clause, telling) if fact.retracts else fact
     return None
+
+
+def _where_it_was(fact: Extracted, body: str, clause: Clause, telling: Telling) -> Extracted:
+    """What takes something back, in the category of what it takes back: an allergy is no matter of the profile."""
+    affirmed = _ENDED.sub("", body)
+    stated = from_statement(replace(clause, text=f"I {affirmed}"), telling) if affirmed != body else None
+    return replace(fact, category=stated.category) if stated and not stated.retracts else fact
 
 
 def _framed(frame: Frame, found: re.Match[str], body: str, clause: Clause, telling: Telling) -> Extracted | None:

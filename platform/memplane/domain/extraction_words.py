@@ -150,8 +150,14 @@ _AFTER_NOUN = re.compile(
 _PLACE = re.compile(r"[A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,2}\b")
 
 
+_DATED = re.compile(r"(?<=\d),(?= (?:19|20)\d\d\b)")
+_DATE_COMMA = "\ue000"
+"""Stands for the comma of `May 3, 2023`, after which the phrase goes on."""
+
+
 def tidy(phrase: str) -> str:
     """A phrase without what follows its core: reasons, afterthoughts, filler words."""
+    phrase = _DATED.sub(_DATE_COMMA, phrase)
     if phrase.count(", ") > 1 and (last := _OXFORD.search(phrase)) and not _VERBAL.search(phrase, last.end()):
         phrase = f"{phrase[: last.start()]} {phrase[last.start(1) :]}"
     cut = _CUT.search(phrase)
@@ -170,7 +176,7 @@ def tidy(phrase: str) -> str:
         if shorter == phrase:
             break
         phrase = shorter
-    phrase = phrase.strip(" ,;:-'")
+    phrase = phrase.strip(" ,;:-'").replace(_DATE_COMMA, ",")
     return f'{phrase}"' if phrase.count('"') % 2 else phrase
 
 

@@ -55,7 +55,8 @@ _REMEMBER = re.compile(
     re.IGNORECASE,
 )
 _WAY = re.compile(
-    r"(?:remember,? |remember that |note that )?(?:the way|how) (?:that )?(?:we|i)"
+    r"(?:(?:remember,? |remember that |note that )?(?:the way|how) (?:that )?(?:we|i)"
+    r"|(?:please )?(?:remember|save|store|note(?: down)?|memori[sz]e) how to)"
     r" (?P<what>[^:,.\n?]{3,80}?)(?: is| are|,)?(?: this| the following| as follows| like this)?\s*[:,]\s*"
     r"(?=\W*(?:first|1|to begin))",
     re.IGNORECASE,
