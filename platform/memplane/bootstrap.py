@@ -72,6 +72,7 @@ from memplane.application.removing import DeleteTurns
 from memplane.application.replaying import ReplayErasures
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
+from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
 from memplane.domain.principal import Reach
@@ -114,7 +115,7 @@ class Application:
         self._accesses = AccessLog(self.storage, now, self._counts_co_recalls)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
-        self.refusals = Refusals()
+        self.refusals, self.uploads = Refusals(), Uploads(_upload_limits(settings))
         # as many at work as can have a connection: who has to wait, waits for a turn
         self.admission = Admission(2 * settings.pool_size, settings.tenant_share, settings.pool_wait)
         self.key_uses = KeyUses(self.storage, now)
@@ -238,6 +239,13 @@ class Application:
             elif self.policies.last_error is not None and self.policies.last_error is not told:
                 logger.error("policy not reloaded, the old one stays in force: %s", self.policies.last_error)
             told = self.policies.last_error
+
+
+def _upload_limits(settings: Settings) -> UploadLimits:
+    """Bytes of bodies that are held at a time; each limit leaves room for the largest body."""
+    megabytes = (settings.uploads_mb_per_key, settings.uploads_mb_per_address, settings.uploads_mb)
+    key, address, total = (each and max(each * 2**20, settings.max_body_bytes, UNFINISHED) for each in megabytes)
+    return UploadLimits(key, address, total, settings.body_seconds)
 
 
 def ledger_of(settings: Settings) -> Path | None:
