@@ -59,6 +59,7 @@ from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
 from memplane.application.observing import Observe
+from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Worker
 from memplane.application.rates import RateLimits
@@ -103,6 +104,8 @@ def now() -> datetime:
 class Application:
     """Every use case, on one database, under one policy: that of the settings, or one that others share."""
 
+    _watch: asyncio.Task[None] | None = None
+
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
         self._settings = settings
         self.policies = policies or policies_of(settings.policies, finder_of(settings))
@@ -118,6 +121,7 @@ class Application:
         self.refusals, self.uploads = Refusals(), Uploads(_upload_limits(settings))
         # as many at work as can have a connection: who has to wait, waits for a turn
         self.admission = Admission(2 * settings.pool_size, settings.tenant_share, settings.pool_wait)
+        self.workers = Workers(settings.tenant_share, settings.work_seconds)
         self.key_uses = KeyUses(self.storage, now)
         self.keys = Keys(self.storage, self.policies, self.key_uses, now)
         self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)
@@ -162,7 +166,6 @@ class Application:
         self.entities = Entities(self.storage, self.policies, gateway, now)
         self.checkpoints = Checkpoints(self.storage, self.policies, gateway.activity, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
-        self._watch: asyncio.Task[None] | None = None
 
     def _counts_co_recalls(self) -> bool:
         """Whether it is counted what is recalled together: not where the job is switched off."""
@@ -222,6 +225,7 @@ class Application:
         await self._accesses.stop()
         await self.gateway.activity.stop()
         await self.storage.close()
+        self.workers.close()
         for each in self._embedding:
             each.close()
 

@@ -248,6 +248,13 @@ class Settings(OidcSettings, ModelSettings):
         le=100,
         description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
     )
+    work_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="seconds that the work on a request's texts waits for a thread, and may then take, before 503",
+    )
     erasure_ledger: Path | None = Field(
         default=None,
         description="file outside the database in which erasures are noted, so that a restored backup can be made to "

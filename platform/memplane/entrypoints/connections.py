@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from memplane.application.uploads import network_of
@@ -139,6 +140,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving = self._head_complete = self._answered = False
         self._unread = 0  # bytes since the parser last made something of them
         self._unsent, self._sent_at = 0, self._since
+        self._running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Take a connection, or refuse it."""
@@ -148,8 +150,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503, "Unavailable", "too_many_connections", "too many connections; try again")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of a connection."""
+        """Let go of a connection, and of pipelined requests: uvicorn tells only the last one that nobody listens."""
         super().connection_lost(exc)
+        self.pipeline.clear()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         self._unset_keepalive_if_required()  # which uvicorn leaves running after a reset, with all that it holds
         self.registry.leave(self)
 
@@ -172,6 +178,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Its body follows."""
         self._head_complete, self._since, self._unread = True, self.loop.time(), 0
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         """A part of its body."""

@@ -37,8 +37,11 @@ class Guarded(APIRoute):
             wired: Application = request.app.state.memplane
             caller = await _let_in(request, wired)
             refuse_others(request.query_params, known)
-            client = request.client
-            with wired.uploads.upload((caller.tenant, caller.key_id), client.host if client else "") as upload:
+            address = request.client.host if request.client else ""
+            with (
+                wired.uploads.upload((caller.tenant, caller.key_id), address) as upload,
+                wired.workers.serving(caller.tenant),
+            ):
                 body = await _read(request, wired, caller, upload)
                 # only now: a client that sends slowly takes nobody's place
                 async with wired.admission.turn(caller.tenant):
