@@ -59,6 +59,7 @@ from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
 from memplane.application.observing import Observe
+from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Worker
 from memplane.application.rates import RateLimits
@@ -72,6 +73,7 @@ from memplane.application.removing import DeleteTurns
 from memplane.application.replaying import ReplayErasures
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
+from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
 from memplane.domain.principal import Reach
@@ -102,6 +104,8 @@ def now() -> datetime:
 class Application:
     """Every use case, on one database, under one policy: that of the settings, or one that others share."""
 
+    _watch: asyncio.Task[None] | None = None
+
     def __init__(self, settings: Settings, database_url: str, policies: PolicyFiles | None = None) -> None:
         self._settings = settings
         self.policies = policies or policies_of(settings.policies, finder_of(settings))
@@ -114,9 +118,10 @@ class Application:
         self._accesses = AccessLog(self.storage, now, self._counts_co_recalls)
         rate = Rate(settings.rate_per_second, settings.rate_burst) if settings.rate_per_second else None
         self.rates = RateLimits(self.storage, rate)
-        self.refusals = Refusals()
+        self.refusals, self.uploads = Refusals(), Uploads(_upload_limits(settings))
         # as many at work as can have a connection: who has to wait, waits for a turn
         self.admission = Admission(2 * settings.pool_size, settings.tenant_share, settings.pool_wait)
+        self.workers = Workers(settings.tenant_share, settings.work_seconds)
         self.key_uses = KeyUses(self.storage, now)
         self.keys = Keys(self.storage, self.policies, self.key_uses, now)
         self.key_admin = KeyAdministration(self.storage, self.keys, self.policies, now)
@@ -161,7 +166,6 @@ class Application:
         self.entities = Entities(self.storage, self.policies, gateway, now)
         self.checkpoints = Checkpoints(self.storage, self.policies, gateway.activity, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
-        self._watch: asyncio.Task[None] | None = None
 
     def _counts_co_recalls(self) -> bool:
         """Whether it is counted what is recalled together: not where the job is switched off."""
@@ -221,6 +225,7 @@ class Application:
         await self._accesses.stop()
         await self.gateway.activity.stop()
         await self.storage.close()
+        self.workers.close()
         for each in self._embedding:
             each.close()
 
@@ -238,6 +243,13 @@ class Application:
             elif self.policies.last_error is not None and self.policies.last_error is not told:
                 logger.error("policy not reloaded, the old one stays in force: %s", self.policies.last_error)
             told = self.policies.last_error
+
+
+def _upload_limits(settings: Settings) -> UploadLimits:
+    """Bytes of bodies that are held at a time; each limit leaves room for the largest body."""
+    megabytes = (settings.uploads_mb_per_key, settings.uploads_mb_per_address, settings.uploads_mb)
+    key, address, total = (each and max(each * 2**20, settings.max_body_bytes, UNFINISHED) for each in megabytes)
+    return UploadLimits(key, address, total, settings.body_seconds)
 
 
 def ledger_of(settings: Settings) -> Path | None:

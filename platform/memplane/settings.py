@@ -206,6 +206,34 @@ class Settings(OidcSettings, ModelSettings):
     )
     statement_timeout_ms: int = Field(default=10_000, ge=100, description="the longest statement")
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="the largest request body")
+    body_seconds: float = Field(
+        default=60.0, gt=0, le=86_400, allow_inf_nan=False, description="seconds in which a request body has to arrive"
+    )
+    header_seconds: float = Field(
+        default=10.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="seconds in which request headers have to arrive",
+    )
+    send_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="seconds after which a client that reads nothing of its answer is given up",
+    )
+    uploads_mb: int = Field(
+        default=64, ge=0, le=1_000_000, description="megabytes of request bodies that are held at a time; 0: no limit"
+    )
+    uploads_mb_per_address: int = Field(
+        default=32, ge=0, le=1_000_000, description="of these, from one address; 0: no limit"
+    )
+    uploads_mb_per_key: int = Field(default=16, ge=0, le=1_000_000, description="of these, by one key; 0: no limit")
+    connections: int = Field(default=1_000, ge=0, le=1_000_000, description="connections at a time; 0: no limit")
+    connections_per_address: int = Field(
+        default=500, ge=0, le=1_000_000, description="of these, from one address; 0: no limit"
+    )
     rate_per_second: float = Field(
         default=100.0,
         ge=0,
@@ -219,6 +247,13 @@ class Settings(OidcSettings, ModelSettings):
         ge=0,
         le=100,
         description="requests of one tenant at work at a time while others ask too; 0: nobody waits for a turn",
+    )
+    work_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="seconds that the work on a request's texts waits for a thread, and may then take, before 503",
     )
     erasure_ledger: Path | None = Field(
         default=None,

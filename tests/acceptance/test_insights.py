@@ -40,14 +40,14 @@ def test_an_insight_is_kept_with_all_that_it_rests_on(
     assert record["confidence"] == 0.8  # what is concluded is never as sure as what was said
     assert record["source_ids"][0] == turn["turn_id"]
     assert len(record["source_ids"]) == 2
-    assert record["attributes"]["prompt"].startswith("insights/1:")
+    assert record["attributes"]["prompt"].startswith("insights/2:")
     assert record["attributes"]["policy"] == tenant.server.wired.policies.current.digest
     (entry,) = caller.get(f"/v1/memories/{found['id']}/history").json()["items"]
     assert (entry["event"], entry["actor"]) == ("ADD", "job:insights")
     asked = model.asked[0].said("user")
-    assert "1. [activity] The user cancelled the lease on the flat." in asked
-    assert "2. [fact] The user owns a piano." in asked
-    assert "3. [said] Thanks for admitting the mistake with the lease." in asked
+    assert '1. [activity] "The user cancelled the lease on the flat."' in asked
+    assert '2. [fact] "The user owns a piano."' in asked
+    assert '3. [said] "Thanks for admitting the mistake with the lease."' in asked
 
 
 class TestWhen:

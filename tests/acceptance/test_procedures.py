@@ -251,8 +251,8 @@ def test_a_model_finds_a_way_of_working_in_what_was_done(asking: Tenant, model: 
     assert (done.counts["procedures"], done.skipped) == (1, None)
     (found,) = procedures(executor)
     assert found["steps"] == ["Read the complaint.", "Open a ticket."]
-    assert (found["title"], found["attributes"]["prompt"][:12]) == ("How to answer a complaint", "procedure/1:")
-    assert "1. [conversation 1] The assistant read complaint 0" in model.asked[0].said("user")
+    assert (found["title"], found["attributes"]["prompt"][:12]) == ("How to answer a complaint", "procedure/2:")
+    assert '1. [conversation 1] "The assistant read complaint 0' in model.asked[0].said("user")
 
 
 def test_what_a_model_finds_wrongly_is_dropped(asking: Tenant, model: ModelServer) -> None:

@@ -46,7 +46,7 @@ def test_a_week_comes_to_one_reflection(tenant: Tenant, caller: Caller, night: N
     assert (found["source"], found["category"], found["tags"]) == ("reflection", "relationship_dynamic", ["weekly"])
     record = caller.get(f"/v1/memories/{found['id']}").json()
     assert set(record["source_ids"]) == set(facts)
-    assert record["attributes"]["prompt"].startswith("reflection/1:")
+    assert record["attributes"]["prompt"].startswith("reflection/2:")
     assert state(tenant, found["id"], "decay_rate") == 0
     age(tenant, found["id"], 2000)
     for job in ("decay", "ttl"):

@@ -66,8 +66,8 @@ class TestRecording:
         assert (found[unvouched]["vouched"], found[unvouched]["turn"]["vouched"]) == (False, False)
         assert (found[vouched]["vouched"], found[vouched]["turn"]["vouched"]) == (True, True)
         prompt = caller.ask("the hall", top_k=5)["prompt"]
-        assert f"turn 1 of {THREAD}, unvouched, " in prompt
-        assert f"turn 2 of {THREAD}, 2" in prompt
+        assert f'turn 1 of "{THREAD}" by user, unvouched, ' in prompt
+        assert f'turn 2 of "{THREAD}" by user, 2' in prompt
         memory = caller.remember("The hall has a stage.")
         (kept,) = (item for item in caller.ask("stage")["items"] if item["id"] == memory)
         assert kept.get("vouched") is None

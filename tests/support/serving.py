@@ -19,7 +19,8 @@ from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy_files import PolicyFiles
 from memplane.bootstrap import Application, policies_of
 from memplane.domain import pii
-from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS
+from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS, connection_limits
+from memplane.entrypoints.connections import limited_protocol
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 from support.cluster import Database
@@ -119,7 +120,7 @@ def running_server(database: Database | File, **chosen: Any) -> Iterator[Running
     settings = _settings(chosen)
     with _listening() as (loop, listening, url, client):
         wired = _wired(settings, database)
-        with _app(wired, settings.max_body_bytes) as app, _served(app, listening, loop, lifespan="on"):
+        with _app(wired, settings.max_body_bytes) as app, _served(app, listening, loop, "on", settings):
             yield RunningServer(RunningApplication(wired, database, loop), loop, url, client)
 
 
@@ -197,7 +198,7 @@ def shared_server() -> Iterator[SharedServer]:
     """A server that nothing is behind yet."""
     with _listening() as (loop, listening, url, client):
         shared = SharedServer(loop, url, client)
-        with _served(shared, listening, loop, lifespan="off"):
+        with _served(shared, listening, loop, "off", _settings({})):
             yield shared
 
 
@@ -216,9 +217,12 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _served(app: ASGIApp, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"]) -> Iterator[None]:
+def _served(
+    app: ASGIApp, listening: socket.socket, loop: LoopThread, lifespan: Literal["on", "off"], settings: Settings
+) -> Iterator[None]:
     config = uvicorn.Config(
-        app, lifespan=lifespan, http="httptools", ws="none", log_config=None, access_log=False,
+        app, lifespan=lifespan, http=limited_protocol(connection_limits(settings)), ws="none", log_config=None,
+        access_log=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )  # fmt: skip
     server = _Server(config)

@@ -61,7 +61,7 @@ def test_what_people_said_is_in_no_representation() -> None:
 def test_a_shipped_prompt_says_which_words_it_has() -> None:
     facts = prompt_file("facts")
     name, _, digits = facts.version.partition(":")
-    assert name == "facts/2"
+    assert name == "facts/3"
     assert len(digits) == 12
     assert int(digits, 16) >= 0
     assert "280" in facts.instructions

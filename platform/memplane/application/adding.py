@@ -1,6 +1,5 @@
 """Lines taken in as anybody may write them: each memory goes the way of a new one."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ from memplane.application.beside import Placed, rejected
 from memplane.application.gateway import Gateway, Write
 from memplane.application.incoming import UNCHANGED, Attempt, Incoming, Outcomes, Taking
 from memplane.application.ingest import append, cleaned
+from memplane.application.offload import in_thread
 from memplane.application.placing import Fresh, place
 from memplane.application.proposing import held_back, stated_in
 from memplane.application.remember import NewMemory, prepare
@@ -35,7 +35,7 @@ async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) ->
             if isinstance(line.record, NewMemory | NewTurn)
         }
 
-    admitted = await asyncio.to_thread(admit)
+    admitted = await in_thread(admit)
     material = await _material(gateway, admitted)
 
     async def attempt(write: Write, outcomes: Outcomes) -> None:

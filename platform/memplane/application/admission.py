@@ -59,18 +59,26 @@ class Admission:
         Raises:
             StorageUnavailable: there was none in time.
         """
-        if not self._share:
+        leave = await self.enter(tenant)
+        try:
             yield
-            return
+        finally:
+            leave()
+
+    async def enter(self, tenant: str) -> Callable[[], None]:
+        """Take a place for a tenant's request; what it answers gives the place back, and is called once.
+
+        Raises:
+            StorageUnavailable: there was none in time.
+        """
+        if not self._share:
+            return lambda: None
         line = self._line(tenant)
         if not line.waiting and self._has_room(line):
             self._begin(line)
         else:
             await self._wait(line)
-        try:
-            yield
-        finally:
-            self._end(line)
+        return lambda: self._end(line)
 
     def _line(self, tenant: str) -> _Line:
         now = self._elapsed()

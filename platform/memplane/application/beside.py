@@ -1,6 +1,5 @@
 """What stands beside a memory: its neighbours, what it overrules, and values that a person rejected."""
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
-from memplane.application.offload import offload
+from memplane.application.offload import in_thread, offload
 from memplane.application.records import Edge
 from memplane.application.targets import require_weight
 from memplane.application.vectors import SearchMaterial, Vector
@@ -137,14 +136,14 @@ async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | Non
     graves = await write.graves(memory.user_id)
     if not buried and not graves:
         return False
-    said = await asyncio.to_thread(said_keys, memory.text, memory.attributes)
+    said = await in_thread(said_keys, memory.text, memory.attributes)
     if not buried.isdisjoint(said) or await is_erased(write, memory.user_id, memory.category, said):
         return True
     if not buried:
         return False
     gone = await write.uow.memories.rejected(memory.user_id, memory.category, _MAX_REJECTED)
     bands = write.policy.merging.bands_for(write.model)
-    return bool(gone) and await asyncio.to_thread(says_again, memory.text, gone, bands)
+    return bool(gone) and await in_thread(says_again, memory.text, gone, bands)
 
 
 async def is_erased(write: Write, user_id: str, where: str, values: Collection[str]) -> bool:

@@ -19,7 +19,7 @@ from memplane.domain.fencing import escaped, fence, new_delimiter
 from memplane.domain.memory import Memory, MemoryType, Turn
 from memplane.domain.policy import ContextMode, Policy
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.rendering import Item, item_of, provenance
+from memplane.domain.rendering import Item, entry, item_of
 from memplane.domain.scope import Filters, Scope, read_scope
 from memplane.domain.text import estimate_tokens
 
@@ -265,20 +265,16 @@ def _items(name: str, found: _Found, policy: Policy) -> list[Item]:
     ]
 
 
-def _line(item: Item) -> str:
-    return f"- {item.text} ({provenance(item)})"
-
-
 def _told(found: _Found, delta: Delta, budget: int, policy: Policy) -> Context:
     """As much of it as fits the budget, fence, headings and provenance included."""
     items = _once({name: _items(name, found, policy) for name in HEADINGS})
     items["related"] = items["related"][:MAX_RELATED]
     delimiter = new_delimiter()
-    head = [] if delta.header is None else delta.header.split("\n")
+    head = list(delta.fenced)
     fixed = estimate_tokens(fence([*head, ""], delimiter))
     if fixed > budget:
         head, fixed = [], estimate_tokens(fence([""], delimiter))
-    lines = {name: [_line(item) for item in part] for name, part in items.items()}
+    lines = {name: [entry(item) for item in part] for name, part in items.items()}
     wanted = [
         Wanted(
             name, [estimate_tokens(escaped(line)) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window"
@@ -290,7 +286,7 @@ def _told(found: _Found, delta: Delta, budget: int, policy: Policy) -> Context:
     sections = [_section(name, items[name], given[name]) for name in HEADINGS if given[name].places]
     written = [*head]
     for section in sections:
-        written += [HEADINGS[section.name], *(_line(item) for item in section.items)]
+        written += [HEADINGS[section.name], *(entry(item) for item in section.items)]
     prompt = fence(written, delimiter) if written else None
     return Context(
         sections,

@@ -1,6 +1,5 @@
 """Put right what is wrong: the old memory is superseded, the new one keeps its place and weight."""
 
-import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -9,6 +8,7 @@ from uuid import UUID
 from memplane.application.beside import CORRECTED, overrule, refuse_rejected, supersede
 from memplane.application.feedback import Verb, target
 from memplane.application.gateway import Gateway, Write
+from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge
@@ -56,7 +56,7 @@ class Correct:
         read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version)
         before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
-        right = await asyncio.to_thread(_right, principal, policy, before, correction, now, speaker)
+        right = await in_thread(_right, principal, policy, before, correction, now, speaker)
         if right.text == before.text:
             return Outcome("unchanged", before)
         material = await self._gateway.material_of(right.text)

@@ -1,6 +1,5 @@
 """Store the turns of conversations, word for word."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,6 +8,7 @@ from itertools import groupby
 from memplane.application.beside import Placed, is_erased
 from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw, failed, is_readable, statements_of
 from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.offload import in_thread
 from memplane.application.once import Once
 from memplane.application.records import ChangeEntry, OperationalEvent
 from memplane.application.turns import NewTurn, is_vouched
@@ -79,7 +79,7 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean, facts = await asyncio.to_thread(_prepared, principal, policy, new, now, speaker)
+        clean, facts = await in_thread(_prepared, principal, policy, new, now, speaker)
         material, stated = await self._material(clean, facts)
 
         async def work(write: Write) -> list[StoredTurn]:

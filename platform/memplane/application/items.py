@@ -1,6 +1,5 @@
 """A key-value store over the memory: each item is one memory, which the gateway writes and every read finds."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -8,6 +7,7 @@ from uuid import UUID
 
 from memplane.application.asking import Asking
 from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.offload import in_thread
 from memplane.application.placing import Outcome
 from memplane.application.ports import Reader
 from memplane.application.ranking import By, rank
@@ -102,7 +102,7 @@ class Items:
         changes: dict[str, object] = {
             "attributes": attributes, "expires_at": None if new.lives is None else now + new.lives,
         }  # fmt: skip
-        text = await asyncio.to_thread(words_of, address, new.value, new.texts)
+        text = await in_thread(words_of, address, new.value, new.texts)
         for _ in range(_TRIES):
             before = await self._known(principal, policy, address)
             if before is None:

@@ -1,11 +1,11 @@
 """Remember the runs of tools."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
+from memplane.application.offload import in_thread
 from memplane.application.once import Once
 from memplane.application.placing import Outcome
 from memplane.application.ports import Policies
@@ -67,7 +67,7 @@ class Observe:
         if is_own(run.tool):
             raise Invalid(f"tool: '{run.tool}' is one of the memory's own, whose runs are not remembered", field="tool")
         category = run.category or _category(self._policies.current, principal.speak_as(agent))
-        new = await asyncio.to_thread(_memory, run, category)  # what came of it may be long
+        new = await in_thread(_memory, run, category)  # what came of it may be long
         return await self._remember.create(principal, new, agent, source=Source.TOOL, once=once)
 
 

@@ -1,6 +1,5 @@
 """The best units for a question, with what their scores are made of."""
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memplane.application.offload import in_thread
 from memplane.application.ports import Reader, Unit
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.embeddings import EmbeddingModel
@@ -102,7 +102,7 @@ async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
     if len(candidates.ids) <= FEW:
         pool = _pool(candidates, query, by, limit, among)
     else:
-        pool = await asyncio.to_thread(_pool, candidates, query, by, limit, among)
+        pool = await in_thread(_pool, candidates, query, by, limit, among)
     weight = by.profile.relation
     units: dict[UUID, Unit | None] = {}
     if weight and pool:

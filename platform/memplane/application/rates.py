@@ -50,8 +50,13 @@ class RateLimits:
         self._elapsed = elapsed
         self._purses: dict[tuple[str, str], _Purse] = {}
 
-    async def take(self, caller: Principal, tokens: int) -> None:
+    async def take(self, caller: Principal, tokens: int, before: int = 0) -> None:
         """Take tokens of the caller's key; more than the bucket holds count as all that it holds.
+
+        Args:
+            caller: whose key.
+            tokens: how many.
+            before: how many were taken for the same request before.
 
         Raises:
             RateLimited: there are not so many; the error says after how many seconds there are.
@@ -60,7 +65,7 @@ class RateLimits:
         if self._rate is None:
             return
         purse = self._purse(caller)
-        needed = min(tokens, self._rate.burst)
+        needed = min(before + tokens, self._rate.burst) - min(before, self._rate.burst)
         if purse.held >= needed:
             purse.held -= needed
             return

@@ -1,6 +1,5 @@
 """What stands around memories, put back as it was: turns, entities, relations, histories, consents, tombstones."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -9,6 +8,7 @@ from uuid import UUID
 from memplane.application.admitting import Rules
 from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
+from memplane.application.offload import in_thread
 from memplane.application.portable import NamedEntity, Relation, Tombstone
 from memplane.application.records import ChangeEntry, ContextField, Proposal
 from memplane.application.reinstated_memories import RESTORED, deleted_turns, kin, mine
@@ -155,7 +155,7 @@ async def reinstate_history(
             if category not in buried:
                 buried[category] = await write.uow.tombstones.held(rules.user_id, category)
             graves = buried[category]
-            repeats = await asyncio.to_thread(_says, each, graves) if graves else False
+            repeats = await in_thread(_says, each, graves) if graves else False
             if repeats:
                 outcomes.refuse(place, ValueRejected("it tells of a value that a person rejected or erased"))
                 continue

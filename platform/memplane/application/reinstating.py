@@ -1,6 +1,5 @@
 """Records of an export put back as they were, by an administrator: many at once, by their kinds."""
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -9,6 +8,7 @@ from memplane.application.admitting import Admitted, Rules, admitted
 from memplane.application.gateway import Gateway, Write
 from memplane.application.graves import erased_until
 from memplane.application.incoming import Attempt, Incoming, Outcomes, Taking
+from memplane.application.offload import in_thread
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.records import ContextField, Proposal
 from memplane.application.reinstated_memories import Arriving, reinstate_memories
@@ -53,7 +53,7 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
                 found[place] = seen
         return found, refused
 
-    found, refused = await asyncio.to_thread(look)
+    found, refused = await in_thread(look)
     seen = found
     material = await _material(gateway, seen)
 

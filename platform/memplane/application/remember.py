@@ -1,6 +1,5 @@
 """Create, change and delete memories."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,6 +9,7 @@ from uuid import UUID
 from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
 from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.offload import in_thread
 from memplane.application.once import Once
 from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
@@ -114,7 +114,7 @@ class Remember:
         policy, now = self._gateway.begin(principal)
         speaker = principal.speak_as(agent)
         try:
-            memory = await asyncio.to_thread(prepare, principal, policy, new, now, speaker, source)
+            memory = await in_thread(prepare, principal, policy, new, now, speaker, source)
         except Invalid:
             await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
             raise
@@ -188,7 +188,7 @@ class Remember:
         Raises:
             VersionConflict: it is not.
         """
-        changed = await asyncio.to_thread(_changed, before, changes, policy, now)
+        changed = await in_thread(_changed, before, changes, policy, now)
         if changed.text != before.text and AUTHORITY[principal.trust] > before.authority:
             _states_all(before, changes)  # who rewrites stands behind the words; who pins them does not
             changed = replace(changed, authority=AUTHORITY[principal.trust])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from memplane.application.activity import ActivityLog
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Reader, Storage
-from memplane.domain.delta import MAX_BULLETS, Change, headed, header
+from memplane.domain.delta import MAX_BULLETS, Change, fenced_header, headed, most_important
 from memplane.domain.errors import AmbiguousThread
 from memplane.domain.fencing import visible
 from memplane.domain.principal import KeyScope, Principal
@@ -17,11 +17,19 @@ MAX_CHANGES = 500
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A thread's revision, the header that tells what changed since another, and the changes, oldest first."""
+    """A thread's revision and what changed since another.
+
+    Attributes:
+        rev: the revision.
+        header: the changes in a few lines, or none.
+        changes: each change, oldest first.
+        fenced: the header as lines for a fenced block, stored text quoted.
+    """
 
     rev: int
     header: str | None
     changes: Sequence[Change]
+    fenced: Sequence[str] = ()
 
 
 class Threads:
@@ -78,7 +86,9 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
         return Delta(rev, None, ())
     changes = await reader.changes(scope, user_id, thread_id, since, MAX_CHANGES)
     if len(changes) < MAX_CHANGES:
-        told = header(since, changes)
+        best, count = most_important(changes)
     else:  # there may be more than were read
-        told = headed(since, *await reader.changed_memories(scope, user_id, thread_id, since, MAX_BULLETS))
-    return Delta(rev, None if told is None else "\n".join(visible(line) for line in told.split("\n")), changes)
+        best, count = await reader.changed_memories(scope, user_id, thread_id, since, MAX_BULLETS)
+    header = headed(since, best, count)
+    shown = None if header is None else "\n".join(visible(line) for line in header.split("\n"))
+    return Delta(rev, shown, changes, fenced_header(since, best, count))

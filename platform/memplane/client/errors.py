@@ -91,6 +91,7 @@ _BY_STATUS: Mapping[int, type[MemplaneClientError]] = {
     401: Unauthenticated,
     403: Forbidden,
     404: NotFound,
+    408: Unavailable,
     409: Conflict,
     412: VersionConflict,
     413: TooLarge,

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from memplane.domain.fencing import quoted
+
 MAX_BULLETS = 3
 MAX_TITLE_CHARS = 120
 
@@ -48,7 +50,12 @@ class Change:
 
 
 def header(since: int, changes: Sequence[Change]) -> str | None:
-    """The header for the changes after revision ``since``, or none when nothing changed.
+    """The header for the changes after revision ``since``, or none when nothing changed."""
+    return headed(since, *most_important(changes))
+
+
+def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
+    """The changes that a header shows, in their order, and how many memories changed.
 
     The latest change of each memory counts; the most important come first, then the newest. A memory that was created
     and deleted in between is left out.
@@ -66,17 +73,24 @@ def header(since: int, changes: Sequence[Change]) -> str | None:
     gone = {ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED}
     told = [c for c in latest.values() if not (c.event in gone and c.memory_id in created)]
     told.sort(key=lambda c: (-c.importance, -c.rev))
-    return headed(since, told[:MAX_BULLETS], len(told))
+    return told[:MAX_BULLETS], len(told)
 
 
 def headed(since: int, best: Sequence[Change], count: int) -> str | None:
     """The header for so many changed memories, of which these are the most important, in their order."""
-    if not best:
-        return None
-    lines = [f"Memory updates since rev {since}:", *(_bullet(change) for change in best[:MAX_BULLETS])]
-    if count > MAX_BULLETS:
-        lines.append(f"and {count - MAX_BULLETS} more")
-    return "\n".join(lines)
+    bullets = [f"- {_mark(each)} {_summary(each)} (imp={each.importance})" for each in best[:MAX_BULLETS]]
+    return "\n".join(_whole(since, bullets, count)) if best else None
+
+
+def fenced_header(since: int, best: Sequence[Change], count: int) -> list[str]:
+    """The same header as lines within a fence: each change on two lines, the second one its text, quoted."""
+    bullets = [f"- {_mark(each)} (imp={each.importance})\n  {quoted(_summary(each))}" for each in best[:MAX_BULLETS]]
+    return _whole(since, bullets, count) if best else []
+
+
+def _whole(since: int, bullets: Sequence[str], count: int) -> list[str]:
+    more = [f"and {count - MAX_BULLETS} more"] if count > MAX_BULLETS else []
+    return [f"Memory updates since rev {since}:", *bullets, *more]
 
 
 def _as_created(change: Change) -> Change:
@@ -85,9 +99,12 @@ def _as_created(change: Change) -> Change:
     )
 
 
-def _bullet(change: Change) -> str:
-    label = change.category.replace("_", " ").capitalize()
+def _mark(change: Change) -> str:
+    return f"{_MARKS[change.event]}: [{change.category.replace('_', ' ').capitalize()}]"
+
+
+def _summary(change: Change) -> str:
     summary = " ".join(change.summary.split())
     if len(summary) > MAX_TITLE_CHARS:
         summary = summary[: MAX_TITLE_CHARS - 1].rstrip() + "…"
-    return f"- {_MARKS[change.event]}: [{label}] {summary} (imp={change.importance})"
+    return summary

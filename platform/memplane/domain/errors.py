@@ -255,6 +255,30 @@ class RateLimited(MemplaneError):
     code = "rate_limited"
 
 
+class UploadsLimited(MemplaneError):
+    """The requests under way of a key, or from an address, hold as many bytes of bodies as they may."""
+
+    code = "uploads_limited"
+
+
+class RequestTimeout(MemplaneError):
+    """The body did not arrive in time."""
+
+    code = "request_timeout"
+
+
+class Busy(MemplaneError):
+    """The server has more to do, or to hold, than it may; trying again may help."""
+
+    code = "busy"
+
+
+class DeadlineExceeded(MemplaneError):
+    """The work on a request took longer than it may."""
+
+    code = "deadline_exceeded"
+
+
 class ModelFailed(MemplaneError):
     """The language model gave no answer that can be used.
 

@@ -1,5 +1,6 @@
-"""Recalled text as data: a fence that stored text cannot forge, and characters that cannot hide."""
+"""Recalled text as data: a fence that stored text cannot forge, quoted texts, and characters that cannot hide."""
 
+import json
 import re
 import secrets
 import unicodedata
@@ -24,9 +25,29 @@ def visible(text: str) -> str:
 def _shown(character: str) -> str:
     if character == "\n":
         return " ⏎ "
-    if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs") or _TRACELESS.match(character):
-        return f"\\u{{{ord(character):x}}}"
-    return character
+    return f"\\u{{{ord(character):x}}}" if _is_hidden(character) else character
+
+
+def _is_hidden(character: str) -> bool:
+    """Whether a character leaves no trace, turns the order of others, or breaks a line."""
+    hidden = unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs")
+    return hidden or _TRACELESS.match(character) is not None
+
+
+def quoted(text: str) -> str:
+    r"""Text as a JSON string on one line, which no text can end: what stands outside its quotation marks is ours.
+
+    Whatever :func:`visible` would show is a JSON escape (``\u202e``), and so are angle brackets, which could look like
+    a fence or a tag. A JSON parser gives back exactly the text.
+    """
+    written = json.dumps(text, ensure_ascii=False)
+    if not written.isprintable() or _TRACELESS.search(written):
+        written = "".join(_escape(c) if _is_hidden(c) else c for c in written)
+    return written.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1] if ord(character) > 0x7F else f"\\u{ord(character):04x}"
 
 
 def new_delimiter() -> str:
@@ -43,7 +64,7 @@ def fence(lines: Sequence[str], delimiter: str, what: str = "Recalled memory") -
     """The lines between an opening and a closing mark of the delimiter, angle brackets in them escaped.
 
     Args:
-        lines: one item each, already provenance-marked; stored text among them must come from :func:`visible`.
+        lines: words of our own; stored text in them must come from :func:`quoted` or :func:`visible`.
         delimiter: from :func:`new_delimiter`, used for this response alone.
         what: what the lines are, in words of our own.
     """

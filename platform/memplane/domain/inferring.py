@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
+from memplane.domain.fencing import quoted
 from memplane.domain.memory import FULL_AUTHORITY, Memory, Role, Turn, Visibility
 from memplane.domain.policy import Policy, Trust
 from memplane.domain.scope import trust_levels
@@ -132,9 +133,9 @@ def conversation(turns: Sequence[Turn]) -> list[Piece | str]:
 
 
 def material(pieces: Mapping[int, Piece], heard: Sequence[str] = ()) -> str:
-    """What a model is given: the pieces by number, each on a line of its own, and what the assistant said."""
-    lines = [f"{number}. [{piece.kind}] {piece.text}" for number, piece in pieces.items()]
-    return "\n".join([*lines, *(f"(the assistant said, not to be rested on) {line}" for line in heard)])
+    """What a model is given: the pieces by number, each on a line of its own, quoted, and what the assistant said."""
+    lines = [f"{number}. [{piece.kind}] {quoted(piece.text)}" for number, piece in pieces.items()]
+    return "\n".join([*lines, *(f"(the assistant said, not to be rested on) {quoted(line)}" for line in heard)])
 
 
 def fault(text: str, rests_on: Sequence[int], pieces: Mapping[int, Piece], shape: Shape) -> Fault | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from memplane.domain.fencing import fence, new_delimiter, visible
+from memplane.domain.fencing import fence, new_delimiter, quoted, visible
 from memplane.domain.memory import Memory, TrustState, Turn
 from memplane.domain.text import estimate_tokens
 
@@ -66,11 +66,12 @@ def item_of(
 
 def bullet(unit: Memory | Turn, category: str) -> str:
     """A unit on one line: ``[tasks] Ship v1 by September``; a turn names who spoke."""
-    if isinstance(unit, Turn):
-        said = f"{unit.actor_id or unit.role}: {unit.text}"
-    else:
-        said = f"{unit.text.title}: {unit.text.content}" if unit.text.title else unit.text.content
+    said = f"{unit.actor_id or unit.role}: {unit.text}" if isinstance(unit, Turn) else _words(unit)
     return f"[{category}] {visible(said)}"
+
+
+def _words(memory: Memory) -> str:
+    return f"{memory.text.title}: {memory.text.content}" if memory.text.title else memory.text.content
 
 
 def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None = None) -> Rendered:
@@ -102,7 +103,7 @@ def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:
     Items at the end are left out until the block fits; ``None`` when nothing fits, or there is nothing.
     """
     delimiter = new_delimiter()
-    lines = [f"- {item.text} ({provenance(item)})" for item in items]
+    lines = [entry(item) for item in items]
     while lines:
         text = fence(lines, delimiter)
         tokens = estimate_tokens(text)
@@ -112,16 +113,29 @@ def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:
     return None
 
 
+def entry(item: Item) -> str:
+    """An item within a fence, on two lines: where it comes from, and its text, quoted.
+
+    No stored text can imitate either: all that its writer chose stands between quotation marks that it cannot close.
+    """
+    text = item.unit.text if isinstance(item.unit, Turn) else _words(item.unit)
+    return f"- [{item.category}] ({provenance(item)})\n  {quoted(text)}"
+
+
 _LESS_TRUSTED = {2: "inner", 1: "familiar", 0: "public"}
 """How a writer's authority is called who was not fully trusted."""
 
 
 def provenance(item: Item) -> str:
-    """Where an item comes from, in a few words: its kind, how far its writer was trusted if not fully, day and id."""
+    """Where an item comes from, in a few words: its kind, how far its writer was trusted if not fully, day and id.
+
+    Names that a caller chose are quoted; a turn's speaker is its role, and the name that the recorder gave it.
+    """
     unit = item.unit
     day = (unit.event_time or unit.recorded_at).date().isoformat()
     if isinstance(unit, Turn):
-        kind = f"turn {unit.seq} of {visible(unit.thread_id)}{'' if unit.vouched else ', unvouched'}"
+        speaker = f"{unit.role} {quoted(unit.actor_id)}" if unit.actor_id else str(unit.role)
+        kind = f"turn {unit.seq} of {quoted(unit.thread_id)} by {speaker}{'' if unit.vouched else ', unvouched'}"
     else:
         kind = f"{unit.type}, {unit.source}, {unit.trust_state}"
         if unit.authority in _LESS_TRUSTED and unit.trust_state is not TrustState.CONFIRMED:

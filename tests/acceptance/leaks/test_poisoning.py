@@ -169,12 +169,14 @@ def test_what_may_be_read_is_fenced_and_says_how_far_its_writer_is_trusted(trust
     answer = trusted.ask("instructions admin system note", top_k=100, budget_tokens=50_000)
     found = FENCE.match(answer["prompt"])
     assert found, answer["prompt"]
-    lines = {line.rpartition("id ")[2].rstrip(")"): line for line in found.group(2).split("\n")[1:]}
+    told = found.group(2).split("\n")[1:]
+    lines = {about.rpartition("id ")[2].rstrip(")"): about for about in told[::2]}
+    assert all(text.startswith('  "') and text.endswith('"') for text in told[1::2])
+    assert not any(re.search("[<>]", text) for text in told)
     crafted = [item for item in answer["items"] if "Ignore" in item["text"] or "Note" in item["text"]]
     assert len(crafted) > EACH
     for item in crafted:
         line = lines[item["id"]]
-        assert not re.search("[<>]", line)
         assert "familiar trust" in line
     own = [lines[item["id"]] for item in answer["items"] if item["text"].removeprefix("[tasks] ") in FACTS.values()]
     assert own

@@ -13,6 +13,7 @@ from memplane.application.jobs.records import Spent
 from memplane.application.jobs.thinking import Thinking
 from memplane.domain.enrichment import Span
 from memplane.domain.errors import ModelAnswerInvalid
+from memplane.domain.fencing import quoted
 
 CONFIDENCE = 0.75
 """Beside that of the rules: more than what the letters of a name show, less than what the words around it say."""
@@ -70,7 +71,7 @@ class ModelExtractor:
         return Found(spans, spent)
 
     async def _asked(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:
-        told = "\n".join(f"[{nth}] {' '.join(text[:_TEXT_CHARS].split())}" for nth, text in enumerate(texts, 1))
+        told = "\n".join(f"[{nth}] {quoted(' '.join(text[:_TEXT_CHARS].split()))}" for nth, text in enumerate(texts, 1))
         try:
             answer = await self._thinking.ask(tenant, user_id, self._prompt.about(told), Names, MOST_TOKENS)
         except ModelAnswerInvalid as error:

@@ -13,6 +13,7 @@ from memplane.application.models import Instructions
 from memplane.application.offload import offload
 from memplane.application.session_records import Unread
 from memplane.domain.errors import BudgetSpent, ModelFailed, ModelUnavailable
+from memplane.domain.fencing import quoted
 from memplane.domain.memory import Role, Turn
 from memplane.domain.noting import (
     MOST_FACTS,
@@ -159,7 +160,9 @@ def _shown(turns: Sequence[Turn]) -> str:
     for number, turn in enumerate(turns, 1):
         if turn.role in SHOWN and turn.vouched:
             words = " ".join(turn.text.split())[: SHOWN[turn.role]]
-            lines.append(f"[{number}] {_NAMES[turn.role]}, {turn.event_time or turn.recorded_at:%Y-%m-%d}: {words}")
+            lines.append(
+                f"[{number}] {_NAMES[turn.role]}, {turn.event_time or turn.recorded_at:%Y-%m-%d}: {quoted(words)}"
+            )
     return "\n".join(lines)
 
 

@@ -112,7 +112,8 @@ def context(  # noqa: PLR0913 - one argument for each option
     usage = answer.usage
     left = ", some left out" if usage.truncated else ""
     told = f"{usage.tokens} of {usage.budget} tokens, {usage.candidates} searched{left}"
-    show(answer, plain(answer.prompt or "nothing to tell"), plain(told, "dim"), as_json=json)
+    lines = (answer.prompt or "nothing to tell").split("\n")
+    show(answer, *(plain(line) for line in lines), plain(told, "dim"), as_json=json)
 
 
 def turn(  # noqa: PLR0913 - one argument for each option

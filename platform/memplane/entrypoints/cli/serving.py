@@ -18,6 +18,7 @@ from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.database import first_keys, opened
 from memplane.entrypoints.cli.output import ExitCode
 from memplane.entrypoints.cli.signals import Interrupts
+from memplane.entrypoints.connections import ConnectionLimits, limited_protocol, within_file_limit
 from memplane.settings import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -114,7 +115,16 @@ def _config(settings: Settings) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        http=limited_protocol(connection_limits(settings)),
+        ws="none",
     )
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """What the operator lets connections do, as far as this process has file descriptors for them."""
+    most = within_file_limit(settings.connections)
+    seconds = (settings.header_seconds, settings.body_seconds, settings.send_seconds)
+    return ConnectionLimits(most, settings.connections_per_address, *seconds)
 
 
 async def _fits(application: Application) -> None:

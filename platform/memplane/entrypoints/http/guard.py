@@ -1,5 +1,6 @@
 """What comes before a request is answered: who calls, whether the key may ask again, and whose turn it is."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
@@ -10,9 +11,11 @@ from starlette.requests import ClientDisconnect
 
 from memplane.application.offload import offload
 from memplane.application.rates import cost_of
+from memplane.application.uploads import Upload
 from memplane.bootstrap import Application
-from memplane.domain.errors import Invalid, LimitExceeded, RateLimited
+from memplane.domain.errors import Invalid, LimitExceeded, RateLimited, RequestTimeout
 from memplane.domain.principal import Principal
+from memplane.entrypoints.http.body_limit import METER
 from memplane.entrypoints.http.dependencies import authenticated, credential_of
 from memplane.entrypoints.http.parameters import parameters_of, refuse_others
 
@@ -34,12 +37,17 @@ class Guarded(APIRoute):
             wired: Application = request.app.state.memplane
             caller = await _let_in(request, wired)
             refuse_others(request.query_params, known)
-            body = await _read(request, wired, caller)
-            # only now: a client that sends slowly takes nobody's place
-            async with wired.admission.turn(caller.tenant):
-                if body:
-                    await offload(len(body), refuse_unreadable, body)
-                return await answer(request)
+            address = request.client.host if request.client else ""
+            with (
+                wired.uploads.upload((caller.tenant, caller.key_id), address) as upload,
+                wired.workers.serving(caller.tenant),
+            ):
+                body = await _read(request, wired, caller, upload)
+                # only now: a client that sends slowly takes nobody's place
+                async with wired.admission.turn(caller.tenant):
+                    if body:
+                        await offload(len(body), refuse_unreadable, body)
+                    return await answer(request)
 
         return guarded
 
@@ -77,21 +85,35 @@ def _refuse_again(request: Request, wired: Application, known: Principal, tokens
         raise
 
 
-async def _read(request: Request, wired: Application, caller: Principal) -> bytes:
-    """The body.
+async def _read(request: Request, wired: Application, caller: Principal, upload: Upload) -> bytes:
+    """The body; what it costs beyond its declared length is taken as it arrives.
 
     Raises:
         Invalid: it ended early.
-        RateLimited: it came without its length, and costs more than the key has.
+        RequestTimeout: it did not arrive in time.
+        RateLimited: it costs more than the key has.
+        UploadsLimited, Busy: too much is under way.
         HTTPException: it is too large.
     """
+    paid = cost_of(_declared(request))
+
+    async def metered(received: int, unfinished: bool) -> None:
+        nonlocal paid
+        upload.hold(received, unfinished=unfinished)
+        if (due := cost_of(received)) > paid:  # it comes in pieces, without its length
+            await wired.rates.take(caller, due - paid, before=paid)
+            paid = due
+
+    setattr(request.state, METER, metered)
     try:
-        body = await request.body()
+        async with asyncio.timeout(wired.uploads.seconds):
+            return await request.body()
+    except TimeoutError as late:
+        raise RequestTimeout(f"the body was not complete within {wired.uploads.seconds:g} seconds") from late
     except ClientDisconnect as gone:
         raise Invalid("the body ended before it was complete") from gone  # nobody hears it
-    if not _declared(request) and (more := cost_of(len(body)) - 1):  # it came in pieces, without its length
-        await wired.rates.take(caller, more)
-    return body
+    finally:
+        delattr(request.state, METER)
 
 
 def _declared(request: Request) -> int:

@@ -28,8 +28,12 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.Unauthenticated: (401, "Unauthenticated"),
     errors.Invalid: (422, "Invalid request"),
     errors.RateLimited: (429, "Too many requests"),
+    errors.UploadsLimited: (429, "Too many requests"),
+    errors.RequestTimeout: (408, "Request timeout"),
     errors.EmbeddingMismatch: (503, "Unavailable"),
     errors.StorageUnavailable: (503, "Unavailable"),
+    errors.Busy: (503, "Unavailable"),
+    errors.DeadlineExceeded: (503, "Unavailable"),
     errors.ModelUnavailable: (503, "Unavailable"),
     errors.NoModel: (501, "Not supported"),
     errors.BudgetSpent: (429, "Too many requests"),
@@ -54,6 +58,7 @@ def problem(status: int, title: str, code: str, detail: str, extra: Mapping[str,
         body["request_id"] = asked
     headers = {
         401: {"WWW-Authenticate": "Bearer"},
+        408: {"Connection": "close"},
         429: {"Retry-After": str(body.get("retry_after", RETRY_SECONDS))},
         503: {"Retry-After": RETRY_SECONDS},
     }.get(status)

@@ -43,6 +43,7 @@ def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int 
         401: "No valid key",
         403: "The key, agent or category does not allow it",
         404: "Absent, or not the caller's",
+        408: "The body did not arrive in time",
         409: "Conflict",
         412: "Changed since the version in `If-Match`",
         413: "Body too large",
@@ -52,7 +53,8 @@ def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int 
     }
     content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
     found: dict[int | str, dict[str, Any]] = {
-        status: {"description": told[status], "content": content} for status in (401, 403, 422, 429, 503, *statuses)
+        status: {"description": told[status], "content": content}
+        for status in (401, 403, 408, 422, 429, 503, *statuses)
     }
     return found if there is None else found | {200: {"model": there, "description": "It was there already"}}
 

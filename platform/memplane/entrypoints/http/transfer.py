@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from memplane.application.exporting import Exported, Exports
 from memplane.application.importing import Batch, Imported, Mode
+from memplane.application.offload import in_thread
 from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
@@ -81,7 +82,7 @@ async def take_in(
     once = again.once(_kept, after)
     mode = Mode(request.mode)
     restoring = mode is Mode.RESTORE
-    lines = await asyncio.to_thread(incoming, request.lines, datetime.now(UTC), restoring=restoring)
+    lines = await in_thread(incoming, request.lines, datetime.now(UTC), restoring=restoring)
     done = await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=once)
     return _told(done)
 

@@ -13,7 +13,7 @@ from memplane.client import Memplane, MemplaneClientError, NotFound
 from memplane.client.fields import ChangeFields
 from memplane.contracts.memories import MemoryRecord, TurnRecord, WriteOutcome
 from memplane.domain.errors import Invalid
-from memplane.domain.fencing import fence, new_delimiter, visible
+from memplane.domain.fencing import fence, new_delimiter, quoted
 from memplane.entrypoints.langgraph.conversing import conversation_of
 
 P = ParamSpec("P")
@@ -155,7 +155,7 @@ class MemoryTools:
         """Read one memory whole, with its narrative, facts and steps."""
         found = await self._mine(memory_id, config)
         parts = (found.title, found.content, found.narrative, *found.facts, *found.steps)
-        return _fenced([_line(found), *(f"  {visible(part)}" for part in parts if part)])
+        return _fenced([_provenance(found), *(f"  {quoted(part)}" for part in parts if part)])
 
     @_told
     async def timeline(self, memory_id: MemoryId, config: RunnableConfig, before: Few = 5, after: Few = 5) -> str:
@@ -171,7 +171,7 @@ class MemoryTools:
         found = await self._memory.history(mine.id, limit=_MANY, agent=self._agent)
         return _fenced(
             [
-                f"- {each.ts:%Y-%m-%d} {each.event} by {visible(each.actor)}: {visible(each.new_ref or '')}"
+                f"- {each.ts:%Y-%m-%d} {each.event} by {quoted(each.actor)}\n  {quoted(each.new_ref or '')}"
                 for each in found.items
             ]
         )
@@ -184,8 +184,8 @@ class MemoryTools:
             whose.user_id, kind=None if name else "person", name=name, limit=_MANY, agent=self._agent
         )
         lines = [
-            f"- {visible(each.name)} ({each.kind}), also {visible(', '.join(each.aliases) or 'no other name')}: "
-            f"{each.memories} memories"
+            f"- {each.kind}, {each.memories} memories, {len(each.aliases)} other names\n"
+            f"  {', '.join(quoted(name) for name in (each.name, *each.aliases))}"
             for each in found.items
         ]
         return _fenced(lines) if lines else NOTHING
@@ -221,13 +221,16 @@ def _done(outcome: WriteOutcome) -> str:
 
 
 def _line(record: MemoryRecord | TurnRecord) -> str:
+    return f"{_provenance(record)}\n  {quoted(record.text if isinstance(record, TurnRecord) else record.content)}"
+
+
+def _provenance(record: MemoryRecord | TurnRecord) -> str:
+    """The line before a record's words: where they come from, as in a prompt of the server."""
     day = f"{(record.event_time or record.recorded_at):%Y-%m-%d}"
     if isinstance(record, TurnRecord):
-        who, mark = visible(record.actor_id or record.role), "" if record.vouched else ", unvouched"
-        return f"- {who}: {visible(record.text)} (turn {record.seq}{mark}, {day})"
-    return (
-        f"- [{record.category}] {visible(record.content)} ({record.type}, {record.trust_state}, {day}, id {record.id})"
-    )
+        speaker = f"{record.role} {quoted(record.actor_id)}" if record.actor_id else record.role
+        return f"- (turn {record.seq} by {speaker}{'' if record.vouched else ', unvouched'}, {day})"
+    return f"- [{record.category}] ({record.type}, {record.trust_state}, {day}, id {record.id})"
 
 
 def _fenced(lines: Sequence[str]) -> str:
