@@ -1,4 +1,4 @@
-"""What the server runs by itself cannot be shadowed: rules for every function and schema, those of the next migration too."""
+"""What the server runs by itself cannot be shadowed: rules for every function and schema, of the next migration too."""
 
 from collections.abc import Iterator
 

@@ -124,15 +124,15 @@ HARMLESS = {
     "own default rights": "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC",
     "maintenance": "ANALYZE public.history",
 }
-SHADOWS = (
-    "CREATE TEMP TABLE history (tenant_id text, id uuid, memory_id uuid, of_user text, event text, position bigint,"
-    " salt bytea, payload_hash bytea, link bytea, old_ref text, new_ref text, meta jsonb, erased_by uuid, actor text)",
-    "CREATE FUNCTION pg_temp.taken() RETURNS trigger LANGUAGE plpgsql AS"
-    " $$ BEGIN GRANT UPDATE, DELETE ON public.history TO PUBLIC; RETURN NEW; END $$",
+SHADOWS = [
+    """CREATE TEMP TABLE history (tenant_id text, id uuid, memory_id uuid, of_user text, event text, position bigint,
+    salt bytea, payload_hash bytea, link bytea, old_ref text, new_ref text, meta jsonb, erased_by uuid, actor text)""",
+    """CREATE FUNCTION pg_temp.taken() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN GRANT UPDATE, DELETE ON public.history TO PUBLIC; RETURN NEW; END $$""",
     "CREATE TRIGGER taken BEFORE UPDATE ON pg_temp.history FOR EACH ROW EXECUTE FUNCTION pg_temp.taken()",
     "GRANT ALL ON pg_temp.history TO PUBLIC",
     f"INSERT INTO pg_temp.history (tenant_id, id) VALUES ('a', '{ENTRY}')",
-)
+]
 SEAL = f"""
 SELECT public.history_sealed(ARRAY['{ENTRY}'::uuid], ARRAY[''::bytea], ARRAY[''::bytea], ARRAY[''::bytea], 1)
 """

@@ -3,7 +3,7 @@
 import psycopg
 
 _SCHEMAS = "nspname !~ '^pg_(toast_)?temp_' AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
-_OURS = f"(SELECT oid FROM pg_namespace WHERE {_SCHEMAS})"  # noqa: S608 - constants
+_OURS = f"(SELECT oid FROM pg_namespace WHERE {_SCHEMAS})"
 QUERIES = {
     "roles": "SELECT * FROM (SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin,"
     " rolreplication, rolbypassrls FROM pg_roles) r",

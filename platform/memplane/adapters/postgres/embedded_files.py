@@ -54,7 +54,15 @@ class FileLock:
                 return False
             raise
         self._fd = fd
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)  # for those who find it locked
         return True
+
+    def holder(self) -> int | None:
+        """The process that took the lock last, as it says itself."""
+        with suppress(OSError, ValueError):
+            return int(self.path.read_text())
+        return None
 
     @property
     def held(self) -> bool:
@@ -153,7 +161,7 @@ class Place:
         return self.folder / "pg_ident.conf"
 
     def write_access_rules(self) -> None:
-        """Let this user and root connect, and nobody else: the account, which other services may share, is not asked in.
+        """Let this user and root connect, and nobody else: other services may run as the account.
 
         Raises:
             EmbeddedPostgresError: the system has no name for this user, by which PostgreSQL could know it.
@@ -163,11 +171,13 @@ class Place:
             draft = path.with_suffix(".new")
             draft.unlink(missing_ok=True)
             made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            with open(made, "w", encoding="utf-8") as file:
-                file.write(text)
+            try:
+                os.write(made, text.encode())
                 if self.account:
                     os.fchown(made, -1, self.account.gid)
                     os.fchmod(made, 0o640)
+            finally:
+                os.close(made)
             draft.replace(path)
 
     @property
@@ -253,8 +263,8 @@ def _user_names() -> list[str]:
         own = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         raise EmbeddedPostgresError(
-            f"this system has no name for the user {os.geteuid()}, by which PostgreSQL would know it: start memplane as "
-            f"a user with a name, or {USE_ANOTHER}"
+            f"this system has no name for the user {os.geteuid()}, by which PostgreSQL would know it: start memplane "
+            f"as a user with a name, or {USE_ANOTHER}"
         ) from None
     with suppress(KeyError):
         return list(dict.fromkeys([own, pwd.getpwuid(0).pw_name]))
