@@ -1,4 +1,4 @@
-"""An administrator's key that is bound to agents reaches no further than they do: it erases all of a user or nothing."""
+"""An admin key that is bound to agents erases all of a user, or nothing."""
 
 from typing import Any
 
