@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import context
 
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.rights import driver_under, withdraw_creation
 from memplane.adapters.sql.tables import metadata
 from memplane.adapters.sqlite.engine import configure
 
@@ -30,6 +31,9 @@ def run() -> None:
         context.configure(connection=connection, target_metadata=[metadata, PASSING], transactional_ddl=True)
         with context.begin_transaction():
             context.run_migrations()
+            if connection.dialect.name == "postgresql":
+                attributes = config.attributes
+                withdraw_creation(driver_under(connection), attributes["app_role"], attributes["worker_role"])
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": LOCK})
             connection.commit()

@@ -276,15 +276,14 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
 
         return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions, wait=settings.pool_wait)
     from memplane.adapters.postgres.scopes import ScopeMemory  # noqa: PLC0415 - loaded when it is chosen
-    from memplane.adapters.postgres.storage import PostgresStorage  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.storage import PostgresStorage, Timeouts  # noqa: PLC0415 - loaded when it is chosen
 
     return PostgresStorage(
         url,
         scopes=ScopeMemory(dimensions, settings.search_memory_mb * 2**20),
         pool_size=settings.pool_size,
         pool_wait=settings.pool_wait,
-        statement_timeout_ms=settings.statement_timeout_ms,
-        idle_transaction_ms=settings.idle_transaction_ms,
+        timeouts=Timeouts(settings.statement_timeout_ms, settings.idle_transaction_ms, settings.exchange_timeout),
     )
 
 
@@ -317,12 +316,16 @@ class Prepared:
     worker_url: str | None = field(default=None, repr=False)
 
 
-def prepare(settings: Settings) -> Prepared:
+def prepare(settings: Settings, *, attach: bool = True) -> Prepared:
     """Start or attach to the embedded server and migrate it, or check the operator's own database.
 
+    Args:
+        settings: which database.
+        attach: whether another process may own the embedded server, and end it.
+
     Raises:
-        EmbeddedPostgresError: the embedded server cannot be prepared.
-        SchemaMismatch: the operator's database needs `memplane migrate`.
+        EmbeddedPostgresError: the embedded server cannot be prepared, or is another process's.
+        SchemaMismatch: the operator's database needs `memplane migrate`, or a newer version made its schema.
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
@@ -332,7 +335,7 @@ def prepare(settings: Settings) -> Prepared:
     from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
     from memplane.adapters.postgres.provision import provision_embedded, worker_url  # noqa: PLC0415 - loaded when it is chosen
 
-    server = EmbeddedPostgres.start(settings.data)
+    server = EmbeddedPostgres.start(settings.data, attach=attach)
     try:
         url = provision_embedded(server)
         return Prepared(url, server.stop, worker_url(url))

@@ -205,6 +205,13 @@ class Settings(OidcSettings, ModelSettings):
         default=256, ge=0, le=1_000_000, description="memory for the scopes that are asked for again and again; 0: none"
     )
     statement_timeout_ms: int = Field(default=10_000, ge=100, description="the longest statement")
+    exchange_timeout: float = Field(
+        default=12.0,
+        ge=0.1,
+        le=3600,
+        allow_inf_nan=False,
+        description="seconds that PostgreSQL has to answer, even frozen or cut off, before 503; more than a statement",
+    )
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="the largest request body")
     body_seconds: float = Field(
         default=60.0, gt=0, le=86_400, allow_inf_nan=False, description="seconds in which a request body has to arrive"

@@ -148,7 +148,7 @@ class TestAccess:
         for user in (USER, OTHER):
             lived(caller, user)
         memory = write(caller, BOAT)["id"]
-        own = tenant.caller("supervisor", users=[USER], scopes=SCOPES)
+        own = tenant.caller("supervisor", act_for=["*"], users=[USER], scopes=SCOPES)
         both = tenant.caller("supervisor", users=[USER, OTHER], scopes=SCOPES)
         caller.delete(f"/v1/memories/{memory}")
         own.post("/v1/admin/purge", {"memory_id": memory, "early": True})
@@ -161,7 +161,7 @@ class TestAccess:
     @pytest.mark.needs(Capability.SEVERAL_TENANTS)
     def test_another_tenant_s_user_of_the_same_name_stays(self, other_tenant: Tenant, caller: Caller) -> None:
         write(caller, PIANO)
-        stranger = other_tenant.caller("supervisor", scopes=SCOPES)
+        stranger = other_tenant.caller("supervisor", act_for=["*"], scopes=SCOPES)
         write(stranger, PIANO)
         erase(stranger)
         assert texts(caller) == {PIANO}

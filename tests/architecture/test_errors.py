@@ -48,7 +48,11 @@ def status(kind: type[errors.MemplaneError]) -> int:
 
 def test_only_what_a_caller_cannot_mend_is_an_internal_error() -> None:
     internal = {kind for kind in tree() if status(kind) == 500}
-    elsewhere = {errors.StorageUnavailable, errors.EmbeddingMismatch}  # or later: another server may do it
+    elsewhere = {
+        errors.StorageUnavailable,
+        errors.StorageFull,
+        errors.EmbeddingMismatch,
+    }  # or later: another server may do it
     assert internal - {errors.MemplaneError} == {kind for kind in tree() if issubclass(kind, OPERATORS)} - elsewhere
 
 

@@ -49,6 +49,8 @@ def test_only_postgresql_gets_what_postgresql_needs(data: Path) -> None:
         modes = {path.name: (path.stat().st_uid, path.stat().st_mode & 0o777) for path in data.iterdir()}
     assert modes.pop("pg") == (owner, 0o700)
     assert modes.pop("run") == (owner, 0o700)
+    for read in ("pg_hba.conf", "pg_ident.conf"):  # by PostgreSQL, and written by nobody but this user
+        assert modes.pop(read) == (os.geteuid(), 0o640 if ROOT else 0o600)
     assert modes
     assert set(modes.values()) == {(os.geteuid(), 0o600)}
     assert data.stat().st_uid == os.geteuid()

@@ -15,7 +15,7 @@ from memplane.adapters.postgres.exchange import (
     as_tuples,
     converted,
 )
-from memplane.adapters.postgres.storage import PostgresStorage
+from memplane.adapters.postgres.storage import PostgresStorage, Timeouts
 from memplane.adapters.sql.statements import Statement
 from memplane.domain.errors import StorageError, StorageUnavailable
 from memplane.domain.principal import Reach
@@ -180,7 +180,9 @@ def test_a_single_per_cent_sign_is_found() -> None:
 @pytest.mark.parametrize("given_up", [False, True])
 def test_a_pool_is_whole_after_a_refused_or_given_up_read(database: Database, given_up: bool) -> None:
     async def run() -> None:
-        storage = PostgresStorage(database.url, pool_size=2, statement_timeout_ms=400 if not given_up else 10_000)
+        storage = PostgresStorage(
+            database.url, pool_size=2, timeouts=Timeouts(statement_ms=400 if not given_up else 10_000)
+        )
         await storage.open()
         try:
             for _ in range(6):  # more often than there are connections

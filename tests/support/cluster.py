@@ -110,6 +110,8 @@ class Databases:
         if migrated:
             copy = "CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy"
             self._run(copy, name, self._cluster.owner_role, self._cluster.template)
+            # a copy has the rows of its template, and the rights of a new database
+            self._run("REVOKE TEMPORARY, CREATE ON DATABASE {} FROM PUBLIC", name)
         else:
             self._run("CREATE DATABASE {} OWNER {}", name, self._cluster.owner_role)
             _prepare(self._cluster.database(name).admin_url, self._cluster.owner_role)

@@ -16,10 +16,11 @@ from memplane.application.records import Answered, Burial
 from memplane.application.targets import require_full
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.erasure import ERASED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import CategoryForbidden, Invalid
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, new_id
-from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.policy import Policy
+from memplane.domain.principal import ALL, KeyScope, Principal, Reach
 from memplane.domain.tombstones import rejected_keys
 
 BATCH = 500
@@ -68,6 +69,7 @@ class EraseUsers:
             ScopeForbidden: the key lacks ``admin``.
             TrustTooLow: it is not fully trusted.
             UserForbidden: it may not touch the user.
+            CategoryForbidden: it is bound to agents that do not read and write every category.
             Invalid: the name is not confirmed.
             StorageUnavailable: the database or the ledger cannot be written; what was erased before is noted.
         """
@@ -89,7 +91,7 @@ class EraseUsers:
         """How many rows would be erased of a user, by what they are.
 
         Raises:
-            ScopeForbidden, TrustTooLow, UserForbidden: as for the erasure.
+            ScopeForbidden, TrustTooLow, UserForbidden, CategoryForbidden: as for the erasure.
         """
         user = self._authorised(principal, user_id)
         return await self._storage.write(_whole(principal), lambda uow: uow.erasures.count(user))
@@ -97,7 +99,9 @@ class EraseUsers:
     def _authorised(self, principal: Principal, user_id: str) -> str:
         principal.require(KeyScope.ADMIN)
         require_full(principal, "erase a user")
-        return principal.touch(clean_id(user_id, "user_id") or "")
+        user = principal.touch(clean_id(user_id, "user_id") or "")
+        require_every_category(principal, self._policies.current)
+        return user
 
     async def _begun(self, uow: UnitOfWork, new: Erasure) -> Erasure:
         """The erasure of the user that is under way, or a new one: from now on nothing is written of the user."""
@@ -142,6 +146,24 @@ class EraseUsers:
         if done.finished_at is not None:
             await self._storage.scrub(tenant)
         return done
+
+
+def require_every_category(principal: Principal, policy: Policy) -> None:
+    """A key that is bound to agents reaches no further than they do: what concerns everything is refused as a whole.
+
+    Raises:
+        CategoryForbidden: no agent of the key reads and writes these categories, be there anything in them or not.
+    """
+    if ALL in principal.act_for or (principal.agent is None and not principal.act_for):
+        return
+    agents = {principal.agent, *principal.act_for} - {None}
+    missing = [each for each in policy.categories if not any(policy.keeps(str(agent), each) for agent in agents)]
+    if missing:
+        raise CategoryForbidden(
+            f"this key is bound to agents, and an erasure reaches every category: {', '.join(missing)} are outside of "
+            "what they read and write. Nothing was erased",
+            categories=missing,
+        )
 
 
 async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure, now: datetime) -> Erasure:

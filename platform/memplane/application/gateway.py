@@ -24,6 +24,7 @@ from memplane.application.records import EXTRACT, OperationalEvent
 from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
+from memplane.domain.capabilities import Capability
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Grave
 from memplane.domain.errors import LimitExceeded
@@ -326,7 +327,9 @@ class Gateway:
             active.update(await self.activity.note(uow, principal, write.users, now))
             return done
 
-        async with self._queues.of(principal.tenant, users):
+        # where writers take turns anyway, a second queue would only add its wait to theirs
+        queued = users if Capability.SIMULTANEOUS_WRITES in self._storage.capabilities else ()
+        async with self._queues.of(principal.tenant, queued):
             told = None if once is None else replace(once, about=lambda: about[0].user)
             done = await run_once(self._storage, principal, attempt, now, users=users, once=told)
         self.activity.noted(principal.tenant, active, now)

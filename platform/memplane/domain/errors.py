@@ -331,6 +331,12 @@ class StorageUnavailable(StorageError):
     code = "unavailable"
 
 
+class StorageFull(StorageUnavailable):
+    """The disk under the database is full: nothing is written until there is room; what is there is read as before."""
+
+    code = "storage_full"
+
+
 class SchemaMismatch(StorageError):
     """The code does not fit the schema that it found."""
 

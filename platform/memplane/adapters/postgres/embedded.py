@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from memplane.adapters.postgres.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
-from memplane.adapters.postgres.embedded_files import POLL_SECONDS, FileLock, Place
+from memplane.adapters.postgres.embedded_files import POLL_SECONDS, USE_ANOTHER, FileLock, Place
 from memplane.adapters.postgres.embedded_server import (
     START_SECONDS,
     SUPERUSER,
@@ -32,6 +32,8 @@ logger = logging.getLogger("memplane.postgres")
 RESTARTS = 5
 RESTART_WINDOW_SECONDS = 60.0
 RETRY_SECONDS = 1.0
+OWNER_SECONDS = 5.0
+"""How long an owner may take to end before another server refuses its folder."""
 WATCH_SECONDS = 0.1
 
 
@@ -57,7 +59,9 @@ class EmbeddedPostgres:
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def start(cls, folder: Path, *, durable: bool = True, options: Mapping[str, str] | None = None) -> Self:
+    def start(
+        cls, folder: Path, *, durable: bool = True, options: Mapping[str, str] | None = None, attach: bool = True
+    ) -> Self:
         """Start the server in `folder`, which is made if missing, or attach to the one that another process owns.
 
         Returns when the server answers: a second for a new folder, a tenth for an old one, up to two minutes after a
@@ -67,6 +71,8 @@ class EmbeddedPostgres:
             folder: the data folder; the cluster goes to its subfolder `pg`.
             durable: whether acknowledged commits survive a crash of the machine. Off is for tests.
             options: PostgreSQL settings by name, over the defaults. An attached process cannot change them.
+            attach: whether another process may own the server. What is attached ends with its owner, so a server that
+                shall stay refuses the folder instead, after some seconds in which an owner that is ending may end.
 
         Raises:
             EmbeddedPostgresError: with what is wrong and what to do about it.
@@ -78,16 +84,8 @@ class EmbeddedPostgres:
         try:
             place = Place.prepare(folder)
             ownership = FileLock(place.folder / "postgres.owner.lock")
-            deadline = monotonic() + START_SECONDS
-            while not ownership.acquire():
-                if answers(place):
-                    return cls(place)
-                if monotonic() > deadline:
-                    raise EmbeddedPostgresError(
-                        f"another process owns {place.folder}, and its PostgreSQL did not answer within "
-                        f"{START_SECONDS:.0f} s: see {place.log}"
-                    )
-                sleep(POLL_SECONDS)
+            if not _owns(place, ownership, attach=attach):
+                return cls(place)
             server = cls(place, ownership)
             server._own(durable=durable, options=options or {})
         except OSError as error:
@@ -206,3 +204,28 @@ class EmbeddedPostgres:
         if sockets is None:
             raise EmbeddedPostgresError(f"the PostgreSQL in {self._place.folder} was stopped")
         return sockets
+
+
+def _owns(place: Place, ownership: FileLock, *, attach: bool) -> bool:
+    """Whether this process owns the folder from now on, rather than that it may attach to its owner's server.
+
+    Raises:
+        EmbeddedPostgresError: another process owns it, and its server does not answer, or shall not be attached to.
+    """
+    begin = monotonic()
+    while not ownership.acquire():
+        if attach and answers(place):
+            return False
+        elapsed = monotonic() - begin
+        if not attach and elapsed > OWNER_SECONDS:
+            raise EmbeddedPostgresError(
+                f"the process {ownership.holder() or 'of another user'} runs the database in {place.folder}: stop it "
+                f"first, use its server, choose another data folder, or {USE_ANOTHER}"
+            )
+        if elapsed > START_SECONDS:
+            raise EmbeddedPostgresError(
+                f"the process {ownership.holder()} owns {place.folder}, and its PostgreSQL did not answer within "
+                f"{START_SECONDS:.0f} s: see {place.log}"
+            )
+        sleep(POLL_SECONDS)
+    return True

@@ -22,6 +22,11 @@ PORT = 5432  # names the socket file; nothing listens on TCP
 POLL_SECONDS = 0.02
 _SERVICE_USER = "nobody"
 _SOCKET_PATH_LIMIT = 103  # bytes without the final NUL: macOS has 104 in all, Linux 108
+_MAP = "memplane"
+_ACCESS_RULES = f"""# Written by memplane at each start, in place of the cluster's own file.
+local all all peer map={_MAP}
+local replication all peer map={_MAP}
+"""
 USE_ANOTHER = "set MEMPLANE_DATABASE_URL to use another PostgreSQL"
 
 
@@ -49,7 +54,15 @@ class FileLock:
                 return False
             raise
         self._fd = fd
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)  # for those who find it locked
         return True
+
+    def holder(self) -> int | None:
+        """The process that took the lock last, as it says itself."""
+        with suppress(OSError, ValueError):
+            return int(self.path.read_text())
+        return None
 
     @property
     def held(self) -> bool:
@@ -138,6 +151,36 @@ class Place:
         return self.folder / "postgres.log"
 
     @property
+    def access_rules(self) -> Path:
+        """Who may connect; outside the cluster, whose files the account could change."""
+        return self.folder / "pg_hba.conf"
+
+    @property
+    def user_map(self) -> Path:
+        """Which system users may connect, as any role."""
+        return self.folder / "pg_ident.conf"
+
+    def write_access_rules(self) -> None:
+        """Let this user and root connect, and nobody else: other services may run as the account.
+
+        Raises:
+            EmbeddedPostgresError: the system has no name for this user, by which PostgreSQL could know it.
+        """
+        lines = "".join(f'{_MAP} "{name}" all\n' for name in _user_names())
+        for path, text in ((self.access_rules, _ACCESS_RULES), (self.user_map, lines)):
+            draft = path.with_suffix(".new")
+            draft.unlink(missing_ok=True)
+            made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                os.write(made, text.encode())
+                if self.account:
+                    os.fchown(made, -1, self.account.gid)
+                    os.fchmod(made, 0o640)
+            finally:
+                os.close(made)
+            draft.replace(path)
+
+    @property
     def tag(self) -> str:
         """A name for this cluster that all its processes show in their titles."""
         status = self.cluster.stat()
@@ -212,6 +255,20 @@ class Place:
 
 def _fits(folder: Path) -> bool:
     return len(os.fsencode(folder / f".s.PGSQL.{PORT}")) <= _SOCKET_PATH_LIMIT
+
+
+def _user_names() -> list[str]:
+    """This user, and root, who may do everything anyway."""
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise EmbeddedPostgresError(
+            f"this system has no name for the user {os.geteuid()}, by which PostgreSQL would know it: start memplane "
+            f"as a user with a name, or {USE_ANOTHER}"
+        ) from None
+    with suppress(KeyError):
+        return list(dict.fromkeys([own, pwd.getpwuid(0).pw_name]))
+    return [own]
 
 
 def _account(cluster: Path, *, root: bool) -> Account | None:

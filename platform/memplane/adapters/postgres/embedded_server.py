@@ -85,6 +85,8 @@ class Cluster:
             "port": str(PORT),
             "unix_socket_directories": '"{}"'.format(str(self._sockets).replace('"', '""')),
             "unix_socket_permissions": "0700",
+            "hba_file": str(place.access_rules),
+            "ident_file": str(place.user_map),
         }
         if taken := sorted((ours.keys() | {"cluster_name"}) & settings.options.keys()):
             raise EmbeddedPostgresError(f"options of the embedded PostgreSQL that cannot be set: {', '.join(taken)}")
@@ -105,6 +107,7 @@ class Cluster:
                 self._create(lock)
             self._check_version()
             self._remove_stale_files()
+            self._place.write_access_rules()
             bound_log(self._place.log)
             start = self._place.log.stat().st_size if self._place.log.exists() else 0
             settings = self._settings | {"cluster_name": self._place.tag}
@@ -153,7 +156,7 @@ class Cluster:
         made = self._place.folder / f"pg.init-{secrets.token_hex(4)}"
         self._place.private_folder(made)
         start = self._place.log.stat().st_size if self._place.log.exists() else 0
-        command = ["initdb", "-D", str(made), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C",
+        command = ["initdb", "-D", str(made), "-U", SUPERUSER, "-A", "peer", "-E", "UTF8", "--locale=C",
                    "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]  # fmt: skip
         if not self._durable:
             command.append("--no-sync")

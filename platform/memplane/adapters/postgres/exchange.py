@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from time import monotonic
 from typing import Any, TypeVar
 
-from psycopg import AsyncConnection, errors
+from psycopg import AsyncConnection, OperationalError, errors
 from psycopg.abc import PQGen
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.generators import fetch_many
@@ -29,6 +29,8 @@ from memplane.domain.errors import StorageError
 T = TypeVar("T")
 Maker = Callable[[Sequence[str]], Callable[[Sequence[Any]], T]]
 """From the names of columns, what makes a row of their values."""
+_INTERVAL = 0.1
+"""Seconds after which the driver looks for an interrupt."""
 _MOST_PREPARED = 256
 PLAN_SECONDS = 10.0
 """How long a connection keeps its plans: tables grow, and what analyses them comes by only now and then."""
@@ -49,10 +51,47 @@ def as_tuples(_names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Any, ...
     return tuple
 
 
+class Unanswered(OperationalError):
+    """The database did not answer in time; whether it did what it was asked is not known, and the connection is closed.
+
+    Attributes:
+        seconds: how long it was given.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:g} s")
+        self.seconds = seconds
+
+
 class ExchangeConnection(AsyncConnection[DictRow]):
-    """A connection that remembers which statements the server has prepared for it."""
+    """A connection that remembers which statements the server has prepared for it, and waits only so long.
+
+    The server's own timeouts end a statement while it works; a server that is frozen, or behind a network that drops
+    what is sent, ends nothing.
+
+    Attributes:
+        prepared: the statements.
+        deadline: seconds for one exchange.
+    """
 
     prepared: "Prepared | None" = None
+    deadline: float | None = None
+
+    async def wait(self, gen: PQGen[T], interval: float = _INTERVAL, timeout: float | None = None) -> T:  # noqa: ASYNC109 - the driver's
+        """Wait for the server, as the driver does, until the deadline.
+
+        Raises:
+            Unanswered: the deadline has passed.
+        """
+        seconds = self.deadline if timeout is None else timeout
+        begun = monotonic()
+        try:
+            return await super().wait(gen, interval, seconds)
+        except OperationalError as error:
+            if seconds is None or error.sqlstate is not None or monotonic() - begun < seconds:
+                raise
+            self.pgconn.finish()
+            raise Unanswered(seconds) from error
 
 
 class Prepared:
@@ -102,6 +141,7 @@ class Exchange:
 
     def __init__(self, connection: ExchangeConnection, beginning: Statement, begin: bytes = READING) -> None:
         self._pgconn = connection.pgconn
+        self._deadline = connection.deadline
         self._begin = begin
         if connection.prepared is None:
             connection.prepared = Prepared(connection)
@@ -213,7 +253,7 @@ class Exchange:
         commands, self._commands = self._commands, []
         awaited, self._unread = self._unread, 0
         self.broken = True  # until all of it has come
-        results = await _waited(_talk(self._pgconn, commands, awaited), self._pgconn.socket)
+        results = await _waited(_talk(self._pgconn, commands, awaited), self._pgconn.socket, self._deadline)
         for result in results:
             if result.status in _FAILED:
                 raise errors.error_from_result(result, encoding="utf-8")
@@ -246,13 +286,19 @@ def converted(sql: str) -> tuple[bytes, tuple[str, ...]]:
     return "%".join(parts).encode(), tuple(names)
 
 
-async def _waited(talk: PQGen[T], socket: int) -> T:
-    """What comes of a talk: the driver's way to wait makes a task and a timer each time."""
+async def _waited(talk: PQGen[T], socket: int, seconds: float | None) -> T:
+    """What comes of a talk: the driver's way to wait makes a task and a timer each time.
+
+    Raises:
+        Unanswered: nothing more came in time.
+    """
     loop = asyncio.get_running_loop()
+    ready: asyncio.Future[Ready] = loop.create_future()
+    late = None if seconds is None else loop.call_later(seconds, lambda: _give_up(ready, seconds))
     try:
         wanted = next(talk)
         while True:
-            ready: asyncio.Future[Ready] = loop.create_future()
+            ready = loop.create_future()
             loop.add_reader(socket, _settle, ready, READY_R)
             if wanted & READY_W:
                 loop.add_writer(socket, _settle, ready, READY_W)
@@ -266,6 +312,14 @@ async def _waited(talk: PQGen[T], socket: int) -> T:
     except StopIteration as done:
         result: T = done.value
         return result
+    finally:
+        if late is not None:
+            late.cancel()
+
+
+def _give_up(future: "asyncio.Future[Ready]", seconds: float) -> None:
+    if not future.done():
+        future.set_exception(Unanswered(seconds))
 
 
 def _settle(future: "asyncio.Future[Ready]", ready: Ready) -> None:

@@ -5,13 +5,15 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.sql.revisions import check_fit, current
+from memplane.adapters.postgres.watching import watching
+from memplane.adapters.sql.revisions import check_fit, current, refuse_newer
 from memplane.domain.errors import SchemaMismatch, StorageError, StorageUnavailable
 
 APP_ROLE = "memplane_app"
 WORKER_ROLE = "memplane_worker"
 OWNER_ROLE = "memplane_owner"
 DATABASE = "memplane"
+ANSWER_SECONDS = 10.0
 
 
 def provision_embedded(server: EmbeddedPostgres, database: str = DATABASE) -> str:
@@ -54,11 +56,13 @@ def migrate(owner_url: str, app_role: str = APP_ROLE, worker_role: str = WORKER_
     Raises:
         StorageUnavailable: the database cannot be reached.
         StorageError: a role is missing and the owner may not make it.
+        SchemaMismatch: a newer version made the schema.
     """
     url = sa.make_url(owner_url).set(drivername="postgresql+psycopg")
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     try:
         with engine.begin() as connection:
+            refuse_newer(current(connection))
             _ensure_role(connection, app_role, "application")
             _ensure_role(connection, worker_role, "worker")
         from memplane.adapters.sql.migrations import upgrade  # noqa: PLC0415 - Alembic is slow to load
@@ -92,7 +96,8 @@ def check_schema(url: str) -> None:
         SchemaMismatch: it has to be migrated, or is newer.
         StorageUnavailable: it cannot be reached.
     """
-    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
+    named = sa.make_url(url).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(named, poolclass=sa.NullPool, connect_args=watching(url, ANSWER_SECONDS))
     try:
         with engine.connect() as connection:
             check_fit(current(connection))

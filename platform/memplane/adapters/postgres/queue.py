@@ -17,6 +17,7 @@ from procrastinate.manager import JobManager
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
 from memplane.adapters.postgres.messages import QUEUE, SCHEMA, TASK
+from memplane.adapters.postgres.watching import watching
 from memplane.application.jobs.records import Claim
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Perform
@@ -111,8 +112,8 @@ class QueueWorker:
         self._perform = perform
         self._hand_back = stop
         self._stalled = stalled_seconds
-        options = {"options": _OPTIONS}
-        connector = procrastinate.PsycopgConnector(conninfo=url, kwargs=options, min_size=1, max_size=3, timeout=10.0)
+        named = {"options": _OPTIONS} | watching(url, stalled_seconds)
+        connector = procrastinate.PsycopgConnector(conninfo=url, kwargs=named, min_size=1, max_size=3, timeout=10.0)
         self._app = procrastinate.App(connector=connector)
         self._app.job_manager = _Deliveries(connector)
         self._app.task(name=TASK, queue=QUEUE, pass_context=True, retry=_Retry())(self._work)

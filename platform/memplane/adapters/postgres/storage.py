@@ -4,7 +4,8 @@ import asyncio
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.checkpoint_exchange import by_exchanges
-from memplane.adapters.postgres.exchange import Exchange, ExchangeConnection, as_dicts
+from memplane.adapters.postgres.exchange import Exchange, ExchangeConnection, Unanswered, as_dicts
 from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
@@ -30,6 +31,7 @@ from memplane.adapters.postgres.scopes import ScopeMemory, freshen
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
+from memplane.adapters.postgres.watching import watching
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.statements import Statement
@@ -40,17 +42,40 @@ from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import POSTGRES
-from memplane.domain.errors import StorageError, StorageUnavailable, UnsafeRole
+from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, UnsafeRole
 from memplane.domain.memory import Memory
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
 T = TypeVar("T")
 _ATTEMPTS = 5
+READY_SECONDS = 2.0
+"""The longest that it takes to say whether the database answers."""
+_SOON_SECONDS = 0.1
+_RECONNECT_SECONDS = 5.0
+"""A connection that cannot be made for so long is given up; the next request tries another one."""
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock
 _SESSION = (
     "-c timezone=UTC -c statement_timeout={ms} -c lock_timeout={ms} -c idle_in_transaction_session_timeout={idle}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long the database may take.
+
+    Attributes:
+        statement_ms: for a statement, or a lock: the server ends what takes longer.
+        idle_ms: between two statements of a transaction: the server ends the connection.
+        exchange: seconds in which something must be answered: here the connection is given up.
+    """
+
+    statement_ms: int = 10_000
+    idle_ms: int = 60_000
+    exchange: float = 12.0
+
+
+_USUAL = Timeouts()
 
 
 class PostgresStorage:
@@ -67,13 +92,23 @@ class PostgresStorage:
         *,
         pool_size: int = 8,
         pool_wait: float = 5.0,
-        statement_timeout_ms: int = 10_000,
-        idle_transaction_ms: int = 60_000,
+        timeouts: Timeouts = _USUAL,
         scopes: ScopeMemory | None = None,
     ) -> None:
         self._scopes = scopes
         self._known: Known = {}
-        options = _SESSION.format(ms=statement_timeout_ms, idle=idle_transaction_ms)
+        options = _SESSION.format(ms=timeouts.statement_ms, idle=timeouts.idle_ms)
+        watched = watching(url, timeouts.exchange)
+
+        async def configure(connection: ExchangeConnection) -> None:
+            connection.deadline = timeouts.exchange
+            await _taught(connection)
+
+        async def connect(*given: Any, **named: Any) -> ExchangeConnection:  # noqa: ANN401 - as the driver's
+            connection = await ExchangeConnection.connect(*given, **named)
+            connection.deadline = timeouts.exchange
+            return connection
+
         self._readers: AsyncConnectionPool[ExchangeConnection] = AsyncConnectionPool(
             url,
             connection_class=ExchangeConnection,
@@ -81,8 +116,9 @@ class PostgresStorage:
             max_size=pool_size,
             timeout=pool_wait,
             open=False,
-            configure=_configure,
-            kwargs={"autocommit": True, "options": options, "row_factory": dict_row},
+            reconnect_timeout=_RECONNECT_SECONDS,
+            configure=configure,
+            kwargs={"autocommit": True, "options": options, "row_factory": dict_row} | watched,
         )
         self._engine: AsyncEngine = create_async_engine(
             sa.make_url(url).set(drivername="postgresql+psycopg"),
@@ -90,7 +126,7 @@ class PostgresStorage:
             max_overflow=0,
             pool_timeout=pool_wait,
             hide_parameters=True,  # what people said must not reach a log through an error
-            connect_args={"options": options, "async_creator_fn": ExchangeConnection.connect},
+            connect_args={"options": options, "async_creator_fn": connect} | watched,
         )
         sa.event.listen(self._engine.sync_engine, "connect", _connected)
         sa.event.listen(self._engine.sync_engine, "checkout", _still_there)
@@ -141,10 +177,10 @@ class PostgresStorage:
             yield connection
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[ExchangeConnection]:
+    async def _lent(self, wait: float | None = None) -> AsyncIterator[ExchangeConnection]:
         """A connection of the pool; what its database refuses is told as an error of ours."""
         try:
-            connection = await self._taken()
+            connection = await self._taken(wait)
             try:
                 yield connection
             finally:
@@ -153,18 +189,16 @@ class PostgresStorage:
             raise StorageUnavailable("all database connections are busy; try again shortly") from error
         except psycopg.errors.QueryCanceled as error:
             raise StorageUnavailable("the database took too long; narrow the request or try again") from error
-        except psycopg.OperationalError as error:
-            raise StorageUnavailable("the database does not answer; try again shortly") from error
         except psycopg.Error as error:
-            raise StorageError(f"the database refused the statement ({error.sqlstate})") from error
+            raise _translated(error) from error
 
-    async def _taken(self) -> ExchangeConnection:
+    async def _taken(self, wait: float | None) -> ExchangeConnection:
         """A connection of the pool that the server has not ended, as all are when it was started again.
 
         The pool's own check waits for seconds between one that was ended and the next.
         """
         while True:
-            connection = await self._readers.getconn()
+            connection = await self._readers.getconn(wait)
             if not _ended(connection):
                 return connection
             await connection.close()
@@ -276,9 +310,18 @@ class PostgresStorage:
         return Drawn(row["granted"], row["left"])
 
     async def ready(self) -> None:
-        """Return when the database answers."""
-        async with self._connection() as connection:
-            await connection.execute("SELECT 1")
+        """Return when the database answers.
+
+        Raises:
+            StorageUnavailable: it does not within two seconds.
+        """
+        end = monotonic() + READY_SECONDS
+        async with self._lent(READY_SECONDS) as connection:
+            usual, connection.deadline = connection.deadline, max(end - monotonic(), _SOON_SECONDS)
+            try:
+                await connection.execute("SELECT 1")
+            finally:
+                connection.deadline = usual
 
 
 async def _tried(once: Callable[[], Awaitable[T]]) -> T:
@@ -356,10 +399,6 @@ def _connected(connection: AsyncAdapt_psycopg_connection, _record: ConnectionPoo
     connection.run_async(_taught)
 
 
-async def _configure(connection: ExchangeConnection) -> None:
-    await _taught(connection)
-
-
 async def _taught(connection: AsyncConnection[Any]) -> None:
     """Vectors and lists as the statements bind them."""
     await register_vector_async(connection)
@@ -387,7 +426,7 @@ def _still_there(connection: AsyncAdapt_psycopg_connection, _record: ConnectionP
 
 def _lost(error: BaseException | None) -> bool:
     """Whether a connection broke, rather than that the database refused or took too long."""
-    if isinstance(error, PoolTimeout) or not isinstance(error, psycopg.OperationalError):
+    if isinstance(error, PoolTimeout | Unanswered) or not isinstance(error, psycopg.OperationalError):
         return False
     return error.sqlstate is None or isinstance(error, psycopg.errors.AdminShutdown | psycopg.errors.CrashShutdown)
 
@@ -395,6 +434,10 @@ def _lost(error: BaseException | None) -> bool:
 def _translated(error: object) -> StorageError:
     if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
         return StorageUnavailable("the database took too long; try again shortly")
+    if isinstance(error, Unanswered):
+        return StorageUnavailable(f"the database did not answer within {error.seconds:g} s; try again shortly")
+    if isinstance(error, psycopg.errors.DiskFull):
+        return StorageFull("the disk of the database is full: nothing was stored; free space, then try again")
     if isinstance(error, psycopg.OperationalError):
         return StorageUnavailable("the database does not answer; try again shortly")
     return StorageError(f"the database refused the statement ({getattr(error, 'sqlstate', None)})")

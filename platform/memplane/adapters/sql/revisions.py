@@ -39,6 +39,16 @@ def current(connection: sa.Connection) -> str | None:
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
 
+def refuse_newer(found: str | None) -> None:
+    """Refuse to migrate a schema that a newer version made.
+
+    Raises:
+        SchemaMismatch: this version does not know the revision.
+    """
+    if found is not None and found not in revisions():
+        check_fit(found)
+
+
 def check_fit(found: str | None) -> None:
     """Refuse a schema that this code does not fit.
 

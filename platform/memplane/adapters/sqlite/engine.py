@@ -20,7 +20,7 @@ SETTINGS = (
     "secure_delete = ON",  # what is deleted is overwritten, and does not stay in the file
 )
 BUSY_MS = 30_000
-"""How long a statement waits for another process before it gives up."""
+"""How long a migration, or another command by itself, waits for another process before it gives up."""
 
 
 def sync_url(path: Path) -> str:
@@ -51,17 +51,24 @@ class Writer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[sa.Connection]:
-        """A transaction, committed at the end; taken back when it fails or is cancelled, wherever that was."""
+    async def begin(self, wait: float) -> AsyncIterator[sa.Connection]:
+        """A transaction, committed at the end; taken back when it fails or is cancelled, wherever that was.
+
+        Args:
+            wait: seconds to wait while another process writes.
+        """
         try:
-            connection = await self.run(self._begun)
+            connection = await self.run(self._begun, wait)
             yield connection
             await self.run(connection.commit)
         finally:
             self._thread.submit(self._end)  # without waiting: the thread does one thing after the other
 
-    def _begun(self) -> sa.Connection:
+    def _begun(self, wait: float) -> sa.Connection:
         self._open = self._engine.connect()
+        driver = self._open.connection.driver_connection
+        if isinstance(driver, sqlite3.Connection):
+            driver.execute(f"PRAGMA busy_timeout = {_milliseconds(wait)}")
         self._open.begin()
         return self._open
 
@@ -132,7 +139,7 @@ class Readers:
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None)
-        for setting in (f"busy_timeout = {BUSY_MS}", *SETTINGS, "query_only = ON"):
+        for setting in (f"busy_timeout = {_milliseconds(self._wait)}", *SETTINGS, "query_only = ON"):
             connection.execute(f"PRAGMA {setting}")
         return connection
 
@@ -156,6 +163,10 @@ class Readers:
         finally:
             snapshot.end()
             self._free.put_nowait(snapshot)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(round(seconds * 1000), 1)
 
 
 async def within(seconds: float, waited_for: Awaitable[T]) -> T:

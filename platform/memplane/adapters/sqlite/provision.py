@@ -4,7 +4,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql.revisions import check_fit, current, head
+from memplane.adapters.sql.revisions import check_fit, current, head, refuse_newer
 from memplane.adapters.sqlite.engine import configure, sync_url
 from memplane.domain.errors import StorageUnavailable
 
@@ -17,11 +17,14 @@ def migrate(path: Path) -> str:
 
     Raises:
         StorageUnavailable: the file cannot be made or opened, or is no database.
+        SchemaMismatch: a newer version made its schema.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.touch(mode=0o600)
-        if revision(path) != head():
+        found = revision(path)
+        refuse_newer(found)
+        if found != head():
             from memplane.adapters.sql.migrations import upgrade  # noqa: PLC0415 - Alembic is slow to load, and seldom needed
 
             upgrade(sync_url(path), app_role="")

@@ -18,7 +18,7 @@ from memplane.adapters.sqlite.engine import Writer
 from memplane.adapters.sqlite.search import SYNTAX, fetched
 from memplane.application.transaction import Interrupted
 from memplane.domain.embeddings import InForce
-from memplane.domain.errors import StorageError, StorageUnavailable
+from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable
 
 
 class SqliteSession(Session):
@@ -119,6 +119,8 @@ def translated(error: Exception) -> StorageError:
     name = getattr(origin, "sqlite_errorname", type(origin).__name__)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StorageUnavailable("another process holds the file's write lock; try again shortly")
-    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_READONLY")):
+    if name.startswith("SQLITE_FULL"):
+        return StorageFull("the disk of the database is full: nothing was stored; free space, then try again")
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_READONLY")):
         return StorageUnavailable(f"the file cannot be used ({name})")
     return StorageError(f"the database refused the statement ({name})")

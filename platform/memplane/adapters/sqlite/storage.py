@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TypeVar
 from uuid import UUID
 
@@ -42,7 +43,8 @@ _TENANT = "SELECT 1 FROM tenants WHERE tenant_id = :tenant"
 class SqliteStorage:
     """A SQLite file: readers on snapshots, one writer at a time, one tenant.
 
-    Several processes may use the file at once; a writer waits for its turn for up to half a minute.
+    Several processes may use the file at once; whoever has to wait, waits for as long as ``wait`` says in all: for its
+    turn in this process, and for the other processes.
     """
 
     capabilities = SQLITE
@@ -95,8 +97,9 @@ class SqliteStorage:
         """Run ``work`` in one transaction and commit; nobody else writes until it ends."""
         del users
         _refuse_other(reach.tenant)
+        end = monotonic() + self._wait
         try:
-            async with self._alone(), self._writer.begin() as connection:
+            async with self._alone(), self._writer.begin(end - monotonic()) as connection:
                 in_force = await self._writer.run(_in_force, connection, reach.tenant)
                 session = SqliteSession(connection, self._writer, reach.tenant, in_force)
                 done = await work(

@@ -20,10 +20,11 @@ from memplane.adapters.postgres.embedded_binaries import default_caches, package
 from memplane.adapters.postgres.embedded_files import Place
 from memplane.adapters.postgres.provision import APP_ROLE, DATABASE, check_schema, worker_url
 from memplane.adapters.postgres.queue import require_worker
+from memplane.adapters.postgres.rights import may_create
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.revisions import head
 from memplane.bootstrap import SQLITE_FILE
-from memplane.domain.errors import MemplaneError, SettingsError
+from memplane.domain.errors import MemplaneError, SettingsError, UnsafeRole
 from memplane.domain.policy import Policy
 from memplane.entrypoints.cli import key_examination
 from memplane.entrypoints.cli.database import has_database
@@ -136,7 +137,11 @@ class Examination:
                 await storage.close()
 
         asyncio.run(connect())
-        return "bound by row-level security"
+        with psycopg.connect(url, connect_timeout=ANSWER_SECONDS) as connection:
+            created = may_create(connection, connection.info.user)
+        if created:
+            raise UnsafeRole(f"the role may create {' and '.join(created)}: run `memplane migrate` as the owner")
+        return "bound by row-level security, creates nothing"
 
     def _worker(self) -> str:
         named = self._settings.worker_url

@@ -87,7 +87,7 @@ def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[Prepared]:
     """A database that is ready, with its keys; both are let go of afterwards, whatever happens."""
     with ExitStack() as cleanup:
         with interrupts.kept_back():  # a database that is half started could not be stopped
-            prepared = prepare(settings)
+            prepared = prepare(settings, attach=False)  # it would end with its owner, and this server be without it
             cleanup.callback(prepared.stop)
         with interrupts.kept_back():
             single = settings.host in LOOPBACK
