@@ -48,7 +48,7 @@ SAME_NAME_OR_VALUE = (
     .limit(1)
     .with_for_update()
 )
-# by an expression and neither by the time nor by the id, whose indexes would lead SQLite through all of a user's memories
+# an expression: the index of the time, as that of the id, would lead SQLite through all of a user's memories
 _LATEST_FIRST = sa.func.coalesce(_M.recorded_at, _M.updated_at).desc()
 PAST_OF_NAME = (
     sa.select(*MEMORY)
