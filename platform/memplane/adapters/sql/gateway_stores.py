@@ -155,10 +155,10 @@ class SqlGraph:
         """Note what was decided about a conflict; the relation is at least as strong as ``strength`` from now on."""
         r = tables.relations.c
         this = (r.tenant_id == self._tenant, r.id == conflict_id)
-        ends = (await self._session.execute(sa.select(r.from_id, r.to_id).where(*this))).one()
+        held = (await self._session.execute(sa.select(r.from_id, r.to_id).where(*this))).one()
         # an import may have brought a second one of the same pair
-        again = [each for each in await self._between(ends[0], ends[1]) if each.id != conflict_id]
-        await self._unlink([each.id for each in again])
+        pair = await self._between(held.from_id, held.to_id)
+        await self._unlink([each.id for each in pair if each.id != conflict_id])
         await self._session.execute(
             sa.update(tables.relations)
             .where(*this)

@@ -1,10 +1,9 @@
 """`memplane conflicts`: pairs of memories that may contradict each other, and verdicts on them, over HTTP."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-import click
 import typer
 from rich.console import RenderableType
 from typer.core import TyperGroup
@@ -19,7 +18,7 @@ from memplane.entrypoints.cli.session import advised, session
 class _ListedByDefault(TyperGroup):
     """Without a command, or with options alone, it is ``list``."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of the click that typer brings
         """Put the command before its options."""
         bare = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
         return super().parse_args(ctx, ["list", *args] if bare else args)
