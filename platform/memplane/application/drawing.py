@@ -190,7 +190,7 @@ def as_said(turn: Turn) -> NewTurn:
 
 
 def least_trusted(principal: Principal, policy: Policy) -> Principal:
-    """The caller with the least trust that may write turns: a stored turn names its key, but not how far it was trusted."""
+    """The caller with the least trust that may write turns: a stored turn names its key, not how far it was trusted."""
     may = [
         trust
         for trust, level in policy.trust.items()
