@@ -91,7 +91,6 @@ def test_one_holds_by_verdict_and_the_other_can_be_restored(caller: Caller, verd
     assert texts(caller) == {left}
     assert events(caller, gone)[0] == "SUPERSEDE"
     assert listed(caller) == []
-    refused(caller.post(f"/v1/conflicts/{conflict}/decide", {"verdict": verdict}), 404, "not_found")
     assert say(caller, gone, "restore")["outcome"] == "restored"
 
 
@@ -138,10 +137,19 @@ def test_pages_follow_one_another(caller: Caller) -> None:
     assert [item["user_id"] for item in listed(caller, user_id="ben")] == ["ben"]
 
 
-def test_what_was_changed_is_looked_at_in_the_night(tenant: Tenant, caller: Caller) -> None:
+def test_what_was_changed_is_looked_at_at_once(caller: Caller) -> None:
     older = write(caller, MORNING)["id"]
     newer = write(caller, UNRELATED)["id"]
-    assert caller.patch(f"/v1/memories/{newer}", {"content": EVENING}).status_code == 200
+    done = caller.patch(f"/v1/memories/{newer}", {"content": EVENING})
+    assert (done.status_code, done.json()["possible_conflicts"]) == (200, [older])
+    (item,) = listed(caller)
+    assert {item["older"]["id"], item["newer"]["id"]} == {older, newer}
+
+
+def test_what_was_corrected_is_looked_at_in_the_night(tenant: Tenant, caller: Caller) -> None:
+    older = write(caller, MORNING)["id"]
+    wrong = write(caller, UNRELATED)["id"]
+    newer = say(caller, wrong, "correct", content=EVENING)["id"]
     assert listed(caller) == []
     assert Night(tenant).counts("consolidation")["conflicts"] == 1
     (item,) = listed(caller)

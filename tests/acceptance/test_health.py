@@ -1,5 +1,6 @@
 """Health, the OpenAPI document, and what a person reads first."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -118,3 +119,16 @@ class TestOpenApi:
         assert page.status_code == 200
         assert page.headers["content-type"].startswith("text/html")
         assert "/openapi.json" in page.text
+
+    def test_the_page_loads_nothing_from_elsewhere(self, nobody: Caller) -> None:
+        page = nobody.get("/docs").text
+        loaded = re.findall(r"""(?:src|href)=["']([^"']+)["']""", page)
+        kinds = {"/docs/swagger-ui-bundle.js": "javascript", "/docs/swagger-ui.css": "text/css"}
+        assert kinds.keys() < set(loaded)
+        assert all(each in kinds or each.startswith("data:") for each in loaded)
+        for path, kind in kinds.items():
+            answer = nobody.get(path)
+            assert (answer.status_code, kind in answer.headers["content-type"]) == (200, True)
+            assert len(answer.content) > 10_000
+        assert nobody.get("/docs/favicon.png").status_code == 404
+        assert "SwaggerUIBundle" in nobody.get("/docs/swagger-ui-bundle.js").text

@@ -183,5 +183,5 @@ def test_what_a_turn_must_say(supervisor: Caller, missing: str) -> None:
     body = turn("Which hall?")
     del body[missing]
     problem = refused(supervisor.post("/v1/turns", body), 422, "invalid_request")
-    assert problem["errors"] == [{"field": f"body.{missing}", "message": "Field required"}]
+    assert problem["errors"] == [{"field": f"body.{missing}", "message": "is required"}]
     refused(supervisor.post("/v1/turns", turn("Which hall?", mood="happy")), 422, "invalid_request")

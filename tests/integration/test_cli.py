@@ -233,6 +233,21 @@ def test_a_mistyped_folder_becomes_no_database(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_turn_is_dated_and_what_is_refused_has_no_id(served: Served, user: str) -> None:
+    place = ("--user", user, "--thread", user)
+    dated = served.run("turn", "My sister lives in Porto.", *place, "--event-time", "2020-03-01T10:00Z")
+    assert (dated.code, dated.err) == (0, "")
+    (memory,) = served.run("list", "--user", user, "--json").document["items"]
+    assert memory["valid_from"].startswith("2020-03-01")
+    assert f", {memory['id']})" in dated.out  # the control: what is stored has one
+    served.run("reject", memory["id"])
+    again = served.run("turn", "My sister lives in Porto.", *place, "--event-time", "2021-03-01")
+    assert "(refused)" in again.out
+    assert "None" not in again.out
+    wrong = served.run("turn", "Hello.", *place, "--event-time", "yesterday")
+    assert (wrong.code, "'yesterday' is no time" in " ".join(wrong.err.split())) == (2, True)
+
+
 # Preparing and examining
 
 
@@ -270,6 +285,19 @@ def test_a_folder_is_prepared_migrated_and_examined() -> None:
         assert bad.code == 1
         assert {name for name, status in checks(bad.document).items() if status == "problem"} == {"policy", "keys.json"}
         assert "chmod 600" in bad.document["checks"][-1]["advice"]
+
+
+def test_a_folder_with_one_file_is_examined_as_such() -> None:
+    with reachable_folder() as folder:
+        data = ("--data", str(folder / "data"))
+        assert run("init", *data, "--storage", "sqlite").code == 0
+        found = run("doctor", *data, "--json")
+        assert found.code == 0
+        assert checks(found.document) == checks(run("doctor", *data, "--storage", "sqlite", "--json").document)
+        assert {"integrity", "journal"} <= checks(found.document).keys()
+        assert not (folder / "data" / "pg").exists()
+        named = run("doctor", *data, "--storage", "postgres", "--json")  # the control: what is named counts
+        assert "embedded PostgreSQL" in checks(named.document)
 
 
 def test_another_database_is_migrated_by_its_owner_and_used_by_the_application() -> None:

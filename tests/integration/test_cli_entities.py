@@ -136,7 +136,7 @@ def test_a_key_that_only_reads_changes_no_names(served: Served, user: str) -> No
         (("entities", "--user", "u", "--limit", "201"), "less than or equal to 200"),
         (("entity", "9f3"), "'9f3' is no id; `memplane entities --user USER` shows ids"),
         (("alias", NOBODY), "Missing argument 'NAME'"),
-        (("alias", NOBODY, ""), "alias: String should have at least 1 character"),
+        (("alias", NOBODY, ""), "alias: must not be empty"),
         (("merge", NOBODY), "Missing option '--into'"),
         (("merge", NOBODY, "--into", "Berta"), "'Berta' is no id"),
     ],

@@ -3,24 +3,25 @@
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from memplane.adapters.sql import prepared
+from memplane.adapters.sql import prepared, statements
 from memplane.adapters.sql.scope import memories_in, turns_in
 from memplane.adapters.sqlite import search
 from memplane.adapters.sqlite.provision import migrate
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.scope import Filters, Scope
 
-WHOLE = ("ix_memories_user", "ix_memories_scope")
+WHOLE = ("ix_memories_user", "ix_memories_scope", "ix_memories_recorded")
 """Indexes that lead through all memories of a user."""
 SERVED = {
     "SAME_VALUE": {"uq_memories_value"},
     "SAME_NAME_OR_VALUE": {"uq_memories_value", "uq_memories_external", "sqlite_autoindex_memories_1"},
-    "LAST_RECORDED": {"ix_memories_user"},
+    "LAST_RECORDED": {"ix_memories_recorded"},
     "PAST_OF_NAME": {"ix_memories_external_past"},
     "REJECTED": {"ix_memories_scope"},
     "BURIED": {"sqlite_autoindex_tombstones_2"},
@@ -51,10 +52,7 @@ def indexes(told: list[str]) -> set[str]:
 def test_a_lookup_is_served_by_its_own_index(file: sqlite3.Connection, name: str) -> None:
     told = plan(file, getattr(prepared, name))
     assert indexes(told) == SERVED[name], told
-    # the eight rows of an inner statement are no table
-    assert not [line for line in told if line.startswith("SCAN") and "anon" not in line and "subquery" not in line], (
-        told
-    )
+    assert not [line for line in told if line.startswith("SCAN")], told
     if name == "REJECTED":  # within a state of the user's, by every column that is asked for
         assert "state=? AND trust_state=? AND category=?" in told[0]
 
@@ -92,3 +90,20 @@ def test_an_or_would_lead_through_all_memories(file: sqlite3.Connection) -> None
 def test_every_lookup_of_the_write_path_is_here() -> None:
     kept = {name for name, value in vars(prepared).items() if isinstance(value, sa.Select) and not name.startswith("_")}
     assert kept - {"ALIASED", "NAMED"} == set(SERVED)  # these two are served by the index of their tables' names
+
+
+IDS = [UUID(int=1), UUID(int=2)]
+
+
+@pytest.mark.parametrize("ids", [None, IDS], ids=["of a user", "of memories"])
+def test_conflicts_do_not_lead_through_those_of_others(file: sqlite3.Connection, ids: list[UUID] | None) -> None:
+    told, everybody = (_conflicts(file, of, ids) for of in (SCOPE, replace(SCOPE, filters=Filters())))
+    assert "ix_relations_conflicts" not in indexes(told), told
+    assert not [line for line in told if "relations" in line and line.startswith("SCAN")], told
+    if ids is None:  # the control: those of a tenant are read from the index of what is open
+        assert "ix_relations_conflicts" in indexes(everybody), everybody
+
+
+def _conflicts(file: sqlite3.Connection, scope: Scope, ids: list[UUID] | None) -> list[str]:
+    found = statements.conflicts(scope, search.SYNTAX, ids, None, 50)
+    return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {found.sql}", search.SYNTAX.bound(found.values))]

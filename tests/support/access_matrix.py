@@ -236,7 +236,8 @@ ACCESS: Sequence[Access] = (
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/openapi.json", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/docs", None, Categories.NONE, Tenants.NONE),
-    Access("GET", "/docs/oauth2-redirect", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/docs/swagger-ui-bundle.js", None, Categories.NONE, Tenants.NONE),
+    Access("GET", "/docs/swagger-ui.css", None, Categories.NONE, Tenants.NONE),
 )  # fmt: skip
 """Every route of the server."""
 

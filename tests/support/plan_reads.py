@@ -98,6 +98,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "later page of a tenant": lambda reader: reader.memories(WHOLE_TENANT, before=IDS[0], limit=50),
     "edges and units": lambda reader: reader.edges_and_units(NAMED, IDS, 1_000, IDS),
     "conflicts of a user": lambda reader: reader.conflicts(NAMED, limit=50),
+    "later conflicts of a key's users": lambda reader: reader.conflicts(BOUND, before=nth(3), limit=50),
     "later conflicts of a tenant": lambda reader: reader.conflicts(WHOLE_TENANT, before=nth(3), limit=50),
     "conflicts of memories": lambda reader: reader.conflicts(NAMED, IDS, limit=60),
     "related": lambda reader: reader.related(NAMED, IDS, 20),
@@ -143,9 +144,7 @@ OF_A_TENANT = {
     "later page of a tenant",
     "proposals of a tenant",
     "proposals of a key's users",
-    "conflicts of a user",
     "later conflicts of a tenant",
-    "conflicts of memories",
 }
 """These walk a tenant's newest, or its open conflicts, until they have enough."""
 READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader)

@@ -32,11 +32,12 @@ from memplane.application.jobs.user_records import News
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
-from memplane.application.records import ChangedMemory, ContextField, Look, Proposal, Signal, Told
+from memplane.application.records import ChangedMemory, ContextField, Edge, Look, Proposal, Signal, Told
 from memplane.application.removals import KeptAnswer
 from memplane.application.session_records import Unread
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
+from memplane.domain.conflicts import POSSIBLE_CONFLICT, ConflictVerdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.embeddings import Column
 from memplane.domain.enrichment import Enriched
@@ -89,6 +90,27 @@ def look(new: Memory) -> Look:
 
 CHECKPOINT = NewCheckpoint("00009999", "00009143", {}, {}, (), empty=False, summary=Summary(1, "loop", None, ()))
 
+
+async def reconciled(uow: UnitOfWork) -> None:
+    """Conflicts that are listed both ways, decided on."""
+    listed = [Edge(*ends, 0.7, POSSIBLE_CONFLICT) for ends in ((nth(3), nth(23)), (nth(23), nth(3)))]
+    await uow.graph.link(listed, NOW)
+    await uow.graph.reconcile(listed[0], NOW)
+
+
+async def settled(uow: UnitOfWork) -> None:
+    """A conflict that was decided on, decided otherwise."""
+    await uow.graph.link([Edge(nth(3), nth(23), 0.7, ConflictVerdict.NEWER.relation)], NOW)
+    for conflict in (await uow.graph.ended_by_verdict(nth(3))).values():
+        await uow.graph.settle_conflict(conflict, ConflictVerdict.KEEP_BOTH, NOW)
+
+
+async def dropped(uow: UnitOfWork) -> None:
+    """A conflict that is listed, no longer suspected."""
+    await uow.graph.link([Edge(nth(3), nth(23), 0.7, POSSIBLE_CONFLICT)], NOW)
+    await uow.graph.drop_conflicts(nth(3), set())
+
+
 WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "duplicate by value": lambda uow: uow.memories.find_duplicate(memory()),
     "duplicate by name": lambda uow: uow.memories.find_duplicate(memory(external_id="memory-3")),
@@ -101,8 +123,12 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
     "conflicts": lambda uow: uow.graph.conflicts(IDS),
     "conflict": lambda uow: uow.graph.conflict(nth(3)),
-    "reconcile": lambda uow: uow.graph.reconcile(nth(3), nth(23), NOW),
-    "unlink a conflict": lambda uow: uow.graph.unlink(nth(3)),
+    "reconcile": lambda uow: uow.graph.reconcile(Edge(nth(3), nth(23), 0.7), NOW),
+    "reconcile what is listed": reconciled,
+    "settle a conflict": settled,
+    "what a verdict ended": lambda uow: uow.graph.ended_by_verdict(nth(3)),
+    "drop conflicts": lambda uow: uow.graph.drop_conflicts(nth(3), set()),
+    "drop what is listed": dropped,
     "look": lambda uow: uow.look(look(memory())),
     "look by name": lambda uow: uow.look(look(memory(external_id="memory-3"))),
     "entities": lambda uow: uow.graph.entities("user-3", MENTIONED, NOW),
@@ -293,7 +319,6 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
 }
 OF_A_NIGHT = {
-    "reconcile",  # walks the open conflicts of a tenant, of which there are few
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
     "the rest to erase", "report", "unsealed history", "chained history", "forgotten runs", "end of the chain",
     "the chain's head", "resting conversations", "count of vectors", "texts without a vector", "turns without a vector",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
 from memplane.application.offload import in_thread, offload
-from memplane.application.records import Edge
+from memplane.application.records import Edge, Suspected
 from memplane.application.targets import require_weight
 from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.comparison import Verdict
@@ -209,21 +209,24 @@ async def overrule(
 
 
 async def suspect(write: Write, memory: Memory, suspected: Sequence[Neighbour]) -> tuple[UUID, ...]:
-    """List a memory and those that it may contradict as possible conflicts; neither has more than three.
+    """List a memory and those that it may contradict as possible conflicts; neither has more than three open ones.
+
+    A pair of which it was decided that both hold is not listed again.
 
     Returns:
-        The memories that it is listed with now.
+        The memories that it is newly listed with.
     """
     if not suspected:
         return ()
     graph = write.uow.graph
-    counted = await graph.conflicts([memory.id, *(n.memory.id for n in suspected)])
-    room = MAX_CONFLICTS - len(counted.get(memory.id, ()))
+    known = await graph.conflicts([memory.id, *(n.memory.id for n in suspected)])
+    mine = known.get(memory.id, Suspected())
     chosen = [
         n
         for n in suspected
-        if memory.id not in counted.get(n.memory.id, ()) and len(counted.get(n.memory.id, ())) < MAX_CONFLICTS
-    ][: max(room, 0)]
+        if n.memory.id not in mine.open | mine.compatible
+        and len(known.get(n.memory.id, Suspected()).open) < MAX_CONFLICTS
+    ][: max(MAX_CONFLICTS - len(mine.open), 0)]
     await graph.link([Edge(memory.id, n.memory.id, n.similarity, POSSIBLE_CONFLICT) for n in chosen], write.now)
     return tuple(n.memory.id for n in chosen)
 

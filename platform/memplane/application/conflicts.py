@@ -1,4 +1,4 @@
-"""Possible conflicts: listed, and decided on by a person."""
+"""Possible conflicts: listed, decided on by a person, and judged again when the words of a side change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,20 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from memplane.application.beside import supersede
+from memplane.application.beside import Placed, neighbours, supersede, suspect
+from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.placing import SUPERSEDES
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Edge
-from memplane.application.restoring import active
-from memplane.application.targets import require_full, require_weight, writable_scope
+from memplane.application.targets import has_expired, require_full, require_weight, writable_scope
+from memplane.application.vectors import SearchMaterial
+from memplane.domain.comparison import Statement, Verdict, compare
 from memplane.domain.conflicts import ConflictVerdict
-from memplane.domain.errors import LimitExceeded, NotFound
+from memplane.domain.errors import AlreadyDecided, Conflict, LimitExceeded, NotFound
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory
+from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.reconciling import said_at
 from memplane.domain.scope import Filters, Scope, read_scope
@@ -25,10 +27,11 @@ from memplane.domain.scope import Filters, Scope, read_scope
 MAX_PAGE = 200
 MISSING = "no such conflict"
 _DECIDED = "decided"
+_STATES = {State.SUPERSEDED: "superseded", State.ARCHIVED: "archived", State.SOFT_DELETED: "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class PossibleConflict:
     """Two memories of one user that may contradict each other.
 
     Attributes:
@@ -45,18 +48,27 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ConflictPage:
+    """A page of conflicts, where the next one begins, and all that their memories may contradict."""
+
+    items: Sequence[PossibleConflict]
+    next: UUID | None
+    conflicting: Conflicting
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedConflict:
     """What a verdict did.
 
     Attributes:
-        outcome: ``kept_both``, or ``superseded``.
+        outcome: ``kept_both``, ``superseded``, or ``unchanged`` when the same was decided before.
         id: of the conflict.
         kept: the memories that hold.
         superseded: the memory that does not hold any longer; ``None`` when both hold.
         rev: the revision of the thread of the memory that was superseded, if it has one.
     """
 
-    outcome: Literal["kept_both", "superseded"]
+    outcome: Literal["kept_both", "superseded", "unchanged"]
     id: UUID
     kept: tuple[UUID, ...]
     superseded: UUID | None = None
@@ -75,8 +87,8 @@ class Conflicts:
     async def list(
         self, principal: Principal, user_id: str | None = None, *, before: UUID | None = None, limit: int = 50,
         agent: str | None = None,
-    ) -> tuple[Sequence[Conflict], UUID | None]:  # fmt: skip
-        """A page of conflicts, newest first, and where the next one begins; both memories are the agent's to read.
+    ) -> ConflictPage:  # fmt: skip
+        """A page of open conflicts, newest first; both memories are the agent's to read.
 
         Raises:
             ScopeForbidden: the key lacks ``memory:read``.
@@ -94,75 +106,141 @@ class Conflicts:
             found = await reader.conflicts(scope, before=before, limit=limit + 1)
             ids = sorted({each for pair in found[:limit] for each in (pair.from_id, pair.to_id)})
             units = await reader.units(scope, ids) if ids else {}
+            memories = [each for each in units.values() if isinstance(each, Memory)]
+            marks = await conflicting(reader, scope, memories)
         shown = []
         for pair in found[:limit]:
             one, other = units.get(pair.from_id), units.get(pair.to_id)
             if isinstance(one, Memory) and isinstance(other, Memory):
                 older, newer = _by_time(one, other)
-                shown.append(Conflict(pair.id, pair.noted_at, older, newer))
-        return shown, found[limit - 1].id if len(found) > limit else None
+                shown.append(PossibleConflict(pair.id, pair.noted_at, older, newer))
+        return ConflictPage(shown, found[limit - 1].id if len(found) > limit else None, marks)
 
     async def decide(
         self, principal: Principal, conflict_id: UUID, verdict: ConflictVerdict, agent: str | None = None,
-        *, once: Once[Settled] | None = None,
-    ) -> Settled:  # fmt: skip
-        """Keep both memories, or let one of them be a thing of the past. The other can be restored.
+        *, once: Once[DecidedConflict] | None = None,
+    ) -> DecidedConflict:  # fmt: skip
+        """Keep both memories, or supersede one of them. It can be restored: then both hold.
 
         Raises:
             ScopeForbidden: the key lacks ``memory:write``.
             TrustTooLow: it is not fully trusted.
-            NotFound: no such conflict, it was decided on, or the agent may not read and write both memories.
+            NotFound: no such conflict, or the agent may not read and write both memories.
+            AlreadyDecided: another verdict was given before.
+            Conflict: one of the memories is not active any more.
         """
         policy, now = self._gateway.begin(principal)
         require_full(principal, "decide on conflicts")
         speaker = principal.speak_as(agent)
         await self._gateway.replayed(principal, once)
 
-        async def work(write: Write) -> Settled:
-            older, newer = await _pair(write, writable_scope(write, speaker), conflict_id)
-            return await _settled(write, conflict_id, verdict, older, newer)
+        async def work(write: Write) -> DecidedConflict:
+            return await _decided(write, writable_scope(write, speaker, expired=True), conflict_id, verdict)
 
         return await self._gateway.run(principal, policy, now, work, once=once)
 
 
-async def _pair(write: Write, scope: Scope, conflict_id: UUID) -> tuple[Memory, Memory]:
-    """Both memories, locked, the older one first.
+async def rejudge(write: Write, before: Memory, after: Memory, material: SearchMaterial) -> tuple[UUID, ...]:
+    """Look again for what a memory may contradict when it says something else than before.
+
+    What was suspected of the older words and is not of the new ones is dropped, and so is a verdict that it holds
+    beside another memory. Words that say the same leave all as it is.
+
+    Returns:
+        The memories that it is newly listed with.
+    """
+    old, new = before.text.content, after.text.content
+    bands = write.policy.merging.bands_for(write.model)
+    if old == new or compare(Statement.of(old), Statement.of(new), 1.0, bands) is Verdict.SAME:
+        return ()
+    believed = after.trust_state in RETRIEVABLE_TRUST
+    around = await neighbours(write, after, material, Placed()) if believed else []
+    suspected = [each for each in around if each.verdict is Verdict.SUSPECTED]
+    await write.uow.graph.drop_conflicts(after.id, {each.memory.id for each in suspected})
+    return await suspect(write, after, suspected)
+
+
+async def _decided(write: Write, scope: Scope, conflict_id: UUID, verdict: ConflictVerdict) -> DecidedConflict:
+    """Carry out a verdict, once.
 
     Raises:
-        NotFound: there is no such conflict, or one of them is not the caller's.
+        NotFound: there is no such conflict, or one of its memories is not the caller's.
+        AlreadyDecided: another verdict was given before.
+        Conflict: one of the memories is not active any more.
+        TrustTooLow: a more trusted writer stands behind what would be superseded.
     """
-    ends = await write.uow.graph.conflict(conflict_id)
-    seen = None if ends is None else await write.uow.memories.find(scope, ends[0])
-    if ends is None or seen is None:
+    graph = write.uow.graph
+    state = await graph.conflict(conflict_id)
+    seen = None if state is None else await write.uow.memories.find(scope, state.ends[0])
+    if state is None or seen is None:
         raise NotFound(MISSING)
     await write.uow.lock_users([seen.user_id])
-    if await write.uow.graph.conflict(conflict_id) != ends:
+    if (state := await graph.conflict(conflict_id)) is None:
         raise NotFound(MISSING)
-    both = await active(write, scope, ends)
-    if len(both) < len(ends):
+    one, other = [await write.uow.memories.lock(scope, each) for each in state.ends]
+    if one is None or other is None:
         raise NotFound(MISSING)
-    return _by_time(*both)
-
-
-async def _settled(
-    write: Write, conflict_id: UUID, verdict: ConflictVerdict, older: Memory, newer: Memory
-) -> Settled:  # fmt: skip
-    """Carry out a verdict on two locked memories."""
+    older, newer = _by_time(one, other)
+    if state.verdict is not None:
+        return _again(conflict_id, state.verdict, verdict, (older, newer))
+    for name, memory in (("older", older), ("newer", newer)):
+        _require_active(name, memory, write.now)
     write.about([older.user_id])
+    strength = write.policy.merging.bands_for(write.model).link_min
+    await graph.settle_conflict(conflict_id, verdict, write.now, strength)
     if verdict is ConflictVerdict.KEEP_BOTH:
-        await write.uow.graph.reconcile(newer.id, older.id, write.now)
-        for one, other in ((older, newer), (newer, older)):
-            meta = {"verdict": verdict.value, "compatible_with": str(other.id)}
-            write.changed(HistoryEvent.LINK, None, one, one, meta)
-        rev = await write.settle(older.user_id, None)
-        return Settled("kept_both", conflict_id, (older.id, newer.id), None, rev)
+        return await _kept_both(write, conflict_id, older, newer)
     gone, kept = (older, newer) if verdict is ConflictVerdict.NEWER else (newer, older)
     require_weight(write.principal, gone)
-    await write.uow.graph.unlink(conflict_id)
     await supersede(write, gone, kept, {"verdict": _DECIDED, "conflict": verdict.value})
-    await write.uow.graph.link([Edge(kept.id, gone.id, 1.0, SUPERSEDES)], write.now)
+    await graph.link([Edge(kept.id, gone.id, 1.0, SUPERSEDES)], write.now)
     rev = await write.settle(gone.user_id, gone.thread_id)
-    return Settled("superseded", conflict_id, (kept.id,), gone.id, rev)
+    return DecidedConflict("superseded", conflict_id, (kept.id,), gone.id, rev)
+
+
+async def _kept_both(write: Write, conflict_id: UUID, older: Memory, newer: Memory) -> DecidedConflict:
+    for one, other in ((older, newer), (newer, older)):
+        meta = {"verdict": ConflictVerdict.KEEP_BOTH.value, "compatible_with": str(other.id)}
+        write.changed(HistoryEvent.LINK, None, one, one, meta)
+    rev = await write.settle(older.user_id, None)
+    return DecidedConflict("kept_both", conflict_id, (older.id, newer.id), None, rev)
+
+
+def _again(
+    conflict_id: UUID, given: ConflictVerdict, asked: ConflictVerdict, both: tuple[Memory, Memory]
+) -> DecidedConflict:
+    """The answer to a verdict on a conflict that was decided before.
+
+    Raises:
+        AlreadyDecided: it was decided otherwise.
+    """
+    if given is not asked:
+        raise AlreadyDecided(f"the conflict was decided already: {given.value}", verdict=given.value)
+    older, newer = both
+    if given is ConflictVerdict.KEEP_BOTH:
+        return DecidedConflict("unchanged", conflict_id, (older.id, newer.id))
+    # not by the verdict: the older one may have been said again since
+    gone, kept = both if older.superseded_by == newer.id else (newer, older)
+    return DecidedConflict("unchanged", conflict_id, (kept.id,), gone.id)
+
+
+def _require_active(name: str, memory: Memory, now: datetime) -> None:
+    """Refuse a verdict on a memory that is not believed any more.
+
+    Raises:
+        Conflict: it is not.
+    """
+    over = _STATES.get(memory.state)
+    if has_expired(memory, now):
+        over = "expired"
+    elif over is None and memory.valid_until is not None and memory.valid_until <= now:
+        over = "no longer true"
+    if over is not None:
+        raise Conflict(
+            f"the {name} memory is {over}, so there is nothing to decide; to decide on it, restore it first",
+            memory_id=str(memory.id),
+            state=over,
+        )
 
 
 def _by_time(one: Memory, other: Memory) -> tuple[Memory, Memory]:

@@ -1,7 +1,8 @@
 """Facts that users state in their turns, drawn by rule and stored like any other memory."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -89,14 +90,13 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
     claiming: list[Statement] = []
     for number, stated in enumerate((*read, *claims)):
         drawn = number < len(read)
-        try:
-            memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
-            (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
-        except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
-            if drawn:
-                lost.append(Lost(stated.category, SKIPPED))
-        except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
-            lost.append(failed(error, "preparing", stated))
+        with sparing(lost, "preparing", stated):
+            try:
+                memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
+                (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
+            except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
+                if drawn:
+                    lost.append(Lost(stated.category, SKIPPED))
     return TurnFacts(tuple(_with_claims(found, claiming)), tuple(lost))
 
 
@@ -126,24 +126,17 @@ def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], l
     claims: list[Extracted] = []
     lost: list[Lost] = []
     speaker = speaker_name(turn.actor_id)
-    try:
+    with sparing(lost, "extracting"):
         found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
-    except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
-        lost.append(failed(error, "extracting"))
     limit = MAX_DRAWN - len(found)
-
-    def failing(error: Exception) -> None:
-        lost.append(failed(error, "extracting"))
-
-    try:
-        found += extract(turn.text, speaker=speaker, when=turn.event_time, limit=limit, failing=failing)
-    except Exception as error:  # noqa: BLE001 - as above
-        failing(error)
-    try:
+    with sparing(lost, "extracting"):
+        found += extract(
+            turn.text, speaker=speaker, when=turn.event_time, limit=limit,
+            failing=lambda error: lost.append(failed(error, "extracting")),
+        )  # fmt: skip
+    with sparing(lost, "extracting"):
         said = claimed(turn.text, policy.consent.sensitive, speaker=speaker)
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
-    except Exception as error:  # noqa: BLE001 - as above
-        failing(error)
     return found, claims, lost
 
 
@@ -154,6 +147,15 @@ def _dictated(turn: NewTurn) -> list[Extracted]:
         return []
     kind = MemoryType.PROCEDURAL
     return [Extracted(told.content, PROCEDURAL, kind, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)]
+
+
+@contextmanager
+def sparing(lost: list[Lost], stage: str, stated: Extracted | None = None) -> Iterator[None]:
+    """Note as lost what breaks within: no fact is worth the turn."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        lost.append(failed(error, stage, stated))
 
 
 def failed(error: Exception, stage: str, stated: Extracted | None = None) -> Lost:
@@ -192,7 +194,7 @@ def as_said(turn: Turn) -> NewTurn:
 
 
 def least_trusted(principal: Principal, policy: Policy) -> Principal:
-    """The caller, as trusted as who is trusted least of those that may write turns: nobody notes who wrote one."""
+    """The caller with the least trust that may write turns: a stored turn names its key, not how far it was trusted."""
     may = [
         trust
         for trust, level in policy.trust.items()

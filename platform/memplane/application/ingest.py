@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import groupby
 
 from memplane.application.beside import Placed, is_erased
-from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw, failed, is_readable, statements_of
+from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw, is_readable, sparing, statements_of
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.offload import in_thread
 from memplane.application.once import Once
@@ -121,10 +121,8 @@ class IngestTurns:
     async def _one_by_one(self, facts: Sequence[TurnFacts], stated: list[_Stated]) -> list[_Stated]:
         for each, ready in zip(facts, stated, strict=True):
             for statement in each.statements:
-                try:
+                with sparing(ready.lost, "embedding", statement.stated):
                     ready.facts.append((statement, await self._gateway.material_of(statement.memory.text)))
-                except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
-                    ready.lost.append(failed(error, "embedding", statement.stated))
         return stated
 
 

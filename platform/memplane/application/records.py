@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.vectors import SearchMaterial
+from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention
@@ -117,6 +118,22 @@ class ConflictPair:
     from_id: UUID
     to_id: UUID
     noted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """The active memories that one may contradict, and those of which it was decided that both hold."""
+
+    open: frozenset[UUID] = frozenset()
+    compatible: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictState:
+    """Between which memories a conflict is, and what was decided about it; no verdict while it is open."""
+
+    ends: tuple[UUID, UUID]
+    verdict: ConflictVerdict | None
 
 
 @dataclass(frozen=True, slots=True)

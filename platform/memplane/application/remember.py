@@ -7,6 +7,7 @@ from functools import partial
 from uuid import UUID
 
 from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
+from memplane.application.conflicts import rejudge
 from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.offload import in_thread
@@ -211,13 +212,15 @@ class Remember:
                     overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
             if not await write.uow.memories.replace(changed, material):
                 raise Conflict("another memory of this user and category says exactly this already")
+            conflicts: tuple[UUID, ...] = ()
             if material is not None:
                 await note_mentions(write, changed)
+                conflicts = await rejudge(write, current, changed, material)
             was = {name: _plain(_value(current, name)) for name in changes if name != "content"}
             meta = {"fields": sorted(changes), "was": was}
             write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, meta)
             rev = await write.settle(changed.user_id, changed.thread_id)
-            return _readable(policy, speaker, Outcome("updated", changed, rev, overruled))
+            return _readable(policy, speaker, Outcome("updated", changed, rev, overruled, conflicts=conflicts))
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 

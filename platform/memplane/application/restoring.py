@@ -12,6 +12,7 @@ from memplane.application.records import Burial
 from memplane.application.targets import has_expired, require_weight
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.comparison import Verdict
+from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
@@ -72,6 +73,7 @@ async def bring_back(
         else:
             await _require_unrivalled(write, back, material, later, several)
     done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
+    await _reconcile(write, memory, overruled)
     if several is not None:
         several.note(done.memory, write.vector(material))
     return replace(done, outcome="restored", overruled=overruled)
@@ -109,14 +111,24 @@ async def _require_unrivalled(
 
 
 async def _successors(write: Write, scope: Scope, memory: Memory) -> list[UUID]:
-    """What took a memory's place, and what took the place of that."""
+    """What took a memory's place, and what took the place of that; a verdict on a possible conflict proves nothing."""
     found: list[UUID] = []
-    following = memory.superseded_by
+    at, following = memory.id, memory.superseded_by
     while following is not None and following not in found and len(found) < _MAX_STEPS:
+        if following in await write.uow.graph.ended_by_verdict(at):
+            break
         found.append(following)
         after = await write.uow.memories.find(scope, following)
-        following = None if after is None else after.superseded_by
+        at, following = following, None if after is None else after.superseded_by
     return found
+
+
+async def _reconcile(write: Write, memory: Memory, overruled: Sequence[UUID]) -> None:
+    """Who restores what a verdict ended decides that both hold."""
+    strength = write.policy.merging.bands_for(write.model).link_min
+    for other, conflict in (await write.uow.graph.ended_by_verdict(memory.id)).items():
+        if other not in overruled:
+            await write.uow.graph.settle_conflict(conflict, ConflictVerdict.KEEP_BOTH, write.now, strength)
 
 
 async def active(write: Write, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:

@@ -20,6 +20,7 @@ from memplane.application.portable import PortableStore
 from memplane.application.records import (
     Burial,
     ChangeEntry,
+    ConflictState,
     ContextField,
     Edge,
     KnownName,
@@ -29,12 +30,14 @@ from memplane.application.records import (
     Seen,
     Signal,
     StoredKey,
+    Suspected,
     Told,
     TurnPlace,
 )
 from memplane.application.removals import Removals
 from memplane.application.session_records import Closings
 from memplane.application.vectors import SearchMaterial
+from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.embeddings import InForce
 from memplane.domain.entities import Mention
 from memplane.domain.history import HistoryEntry
@@ -158,20 +161,30 @@ class Graph(Protocol):
         """Where relations of a kind lead from a memory."""
         ...
 
-    async def conflicts(self, ids: Sequence[UUID]) -> Mapping[UUID, frozenset[UUID]]:
-        """By memory, the active memories that it may contradict, or of which somebody decided that both hold."""
+    async def conflicts(self, ids: Sequence[UUID]) -> Mapping[UUID, Suspected]:
+        """By memory, the active memories that it may contradict, and those of which it was decided that both hold."""
         ...
 
-    async def conflict(self, conflict_id: UUID) -> tuple[UUID, UUID] | None:
-        """Between which memories a possible conflict is; ``None`` when there is none of that id."""
+    async def conflict(self, conflict_id: UUID) -> ConflictState | None:
+        """A conflict, open or decided; ``None`` when there is none of that id."""
         ...
 
-    async def reconcile(self, one: UUID, other: UUID, now: datetime) -> None:
-        """Note that two memories hold both: they are no possible conflict any longer, and never again."""
+    async def settle_conflict(
+        self, conflict_id: UUID, verdict: ConflictVerdict, now: datetime, strength: float = 0.0
+    ) -> None:
+        """Note what was decided about a conflict; the relation is at least as strong as ``strength`` from now on."""
         ...
 
-    async def unlink(self, relation_id: UUID) -> None:
-        """Remove a relation."""
+    async def reconcile(self, edge: Edge, now: datetime) -> None:
+        """Note that both memories at the ends hold, whether or not they were listed as a possible conflict."""
+        ...
+
+    async def ended_by_verdict(self, memory_id: UUID) -> Mapping[UUID, UUID]:
+        """The decided conflicts of a memory of which one side was to hold, by the memory on the other side."""
+        ...
+
+    async def drop_conflicts(self, memory_id: UUID, still: Collection[UUID]) -> None:
+        """Remove a memory's open conflicts but for those with some others, and the verdicts that both hold."""
         ...
 
     async def entities(

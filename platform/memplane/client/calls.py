@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from memplane.client.connection import Call
 from memplane.client.errors import Invalid
 from memplane.contracts.base import Message
+from memplane.contracts.mistakes import joined_mistakes
 
 
 def body_of(kind: type[Message], given: Mapping[str, object]) -> str:
@@ -20,15 +21,14 @@ def body_of(kind: type[Message], given: Mapping[str, object]) -> str:
     try:
         return kind.model_validate(given).model_dump_json(by_alias=True, exclude_unset=True)
     except ValueError as error:
-        raise Invalid("invalid_request", _told(error)) from error
+        raise Invalid("invalid_request", _told(error, kind)) from error
 
 
-def _told(error: ValueError) -> str:
+def _told(error: ValueError, kind: type[Message]) -> str:
     """The first mistakes by field, without the values, which may be private."""
     if not isinstance(error, ValidationError):
         return "the text holds characters that cannot be sent"
-    found = error.errors(include_input=False, include_url=False)[:5]
-    return "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in found)
+    return joined_mistakes(error.errors(include_input=False, include_url=False), kind)
 
 
 def renamed(fields: Mapping[str, object], name: str, wire: str) -> dict[str, object]:

@@ -51,7 +51,8 @@ class ConflictVerdictRequest(Request):
 class ConflictOutcome(Message):
     """What a verdict did."""
 
-    outcome: Literal["kept_both", "superseded"]
+    outcome: Literal["kept_both", "superseded", "unchanged"]
+    """`unchanged` when the same was decided before."""
     id: UUID
     kept: list[UUID]
     """The memories that hold."""

@@ -18,7 +18,7 @@ COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
 OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
 MAX_LINKS = 5
 MAX_CONFLICTS = 3
-"""With so many others at most a memory is listed as a possible conflict."""
+"""With so many others at most a memory is listed as an open possible conflict."""
 _MAX_PARTS = 50
 _CLOCKS = timedelta(minutes=5)
 """How far two clocks may be apart before a time is one that is to come."""
@@ -134,7 +134,7 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
         if n.verdict in OVERRULES
         and (n.memory.valid_from is None or n.memory.valid_from <= ahead or n.memory.source is Source.EXTRACTION)
     )  # what is to come holds beside what is so today; but a turn that is dated ahead was said by now
-    suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)[:MAX_CONFLICTS]
+    suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)
     ended = new.valid_until is not None and new.valid_until <= now
     to_come = new.valid_from is not None and new.valid_from > ahead
     if not over or ended:
@@ -152,7 +152,7 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     if later:
         return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)
     if not earlier:  # what is later is trusted less: both stay, for a person to decide
-        return Decision(Action.CREATE, links=links, suspected=(*after, *suspected)[:MAX_CONFLICTS])
+        return Decision(Action.CREATE, links=links, suspected=(*after, *suspected))
     return Decision(Action.SUPERSEDE, (*earlier, *outranked), links, suspected)
 
 

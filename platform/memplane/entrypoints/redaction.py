@@ -2,7 +2,6 @@
 
 import re
 
-_OF_THE_VALIDATOR = "Value error, "
 _SECRETS = (
     (re.compile(r"\bmp_([0-9a-zA-Z]{1,32})_[\w-]+"), r"mp_\1_…"),
     (re.compile(r"(\w://[^\s:/@]*:)[^\s/]*@"), r"\1…@"),
@@ -12,11 +11,6 @@ _SECRETS = (
     ),  # libpq, of a URL that it cannot read
     (re.compile(r"(?i)(password\s*=\s*)('[^']*'|\S+)"), r"\1…"),
 )
-
-
-def plain_reason(message: str) -> str:
-    """Why a value was refused, without what pydantic puts before the words of our own checks."""
-    return message.removeprefix(_OF_THE_VALIDATOR)
 
 
 def without_secrets(text: str) -> str:

@@ -94,7 +94,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
     for path in ("/v1/admin/audit", "/v1/admin/jobs", "/v1/admin/keys", "/v1/admin/keys/history")[turn % 4 :][:1]:
         yield Ask(f"GET {path}", "administration", NOTHING, path)
-    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/oauth2-redirect")[turn % 5 :][:1]:
+    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/swagger-ui.css")[turn % 5 :][:1]:
         yield Ask(f"GET {path}", "open", NOTHING, path)
 
 

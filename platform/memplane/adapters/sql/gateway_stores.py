@@ -1,7 +1,9 @@
 """What the write gateway keeps beside memories: tombstones, relations and entities, answers."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -9,8 +11,8 @@ import sqlalchemy as sa
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import upserts
 from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, Session
-from memplane.application.records import Answered, Burial, Edge, KnownName
-from memplane.domain.conflicts import COMPATIBLE, POSSIBLE_CONFLICT
+from memplane.application.records import Answered, Burial, ConflictState, Edge, KnownName, Suspected
+from memplane.domain.conflicts import COMPATIBLE, POSSIBLE_CONFLICT, VERDICTS, ConflictVerdict
 from memplane.domain.entities import Mention
 from memplane.domain.memory import Memory, State, new_id
 
@@ -118,12 +120,12 @@ class SqlGraph:
         )
         return list((await self._session.execute(statement.order_by(r.to_id))).scalars())
 
-    async def conflicts(self, ids: Sequence[UUID]) -> dict[UUID, frozenset[UUID]]:
-        """By memory, the active memories that it may contradict, or of which somebody decided that both hold."""
+    async def conflicts(self, ids: Sequence[UUID]) -> dict[UUID, Suspected]:
+        """By memory, the active memories that it may contradict, and those of which it was decided that both hold."""
         r, m = tables.relations.c, tables.memories.c
-        found: dict[UUID, frozenset[UUID]] = {}
+        found: dict[UUID, dict[str, set[UUID]]] = {}
         for near, far in ((r.from_id, r.to_id), (r.to_id, r.from_id)):
-            statement = sa.select(near.label("near"), far.label("far")).where(
+            statement = sa.select(near.label("near"), far.label("far"), r.relation_type).where(
                 r.tenant_id == self._tenant,
                 near.in_(sorted(ids)),
                 r.relation_type.in_((POSSIBLE_CONFLICT, COMPATIBLE)),
@@ -132,35 +134,83 @@ class SqlGraph:
                 m.state == State.ACTIVE.value,
             )
             for row in await self._session.execute(statement):
-                found[row.near] = found.get(row.near, frozenset()) | {row.far}
-        return found
+                found.setdefault(row.near, {}).setdefault(row.relation_type, set()).add(row.far)
+        return {
+            near: Suspected(frozenset(kinds.get(POSSIBLE_CONFLICT, ())), frozenset(kinds.get(COMPATIBLE, ())))
+            for near, kinds in found.items()
+        }
 
-    async def conflict(self, conflict_id: UUID) -> tuple[UUID, UUID] | None:
-        """Between which memories a possible conflict is; ``None`` when there is none of that id."""
+    async def conflict(self, conflict_id: UUID) -> ConflictState | None:
+        """A conflict, open or decided; ``None`` when there is none of that id."""
         r = tables.relations.c
-        statement = sa.select(r.from_id, r.to_id).where(
-            r.tenant_id == self._tenant, r.id == conflict_id, r.relation_type == POSSIBLE_CONFLICT
+        statement = sa.select(r.from_id, r.to_id, r.relation_type).where(
+            r.tenant_id == self._tenant, r.id == conflict_id, r.relation_type.in_(sorted(VERDICTS))
         )
         row = (await self._session.execute(statement)).one_or_none()
-        return None if row is None else (row.from_id, row.to_id)
+        return None if row is None else ConflictState((row.from_id, row.to_id), VERDICTS[row.relation_type])
 
-    async def reconcile(self, one: UUID, other: UUID, now: datetime) -> None:
-        """Note that two memories hold both: they are no possible conflict any longer, and never again."""
-        r, both = tables.relations.c, (one, other)
+    async def settle_conflict(
+        self, conflict_id: UUID, verdict: ConflictVerdict, now: datetime, strength: float = 0.0
+    ) -> None:
+        """Note what was decided about a conflict; the relation is at least as strong as ``strength`` from now on."""
+        r = tables.relations.c
+        this = (r.tenant_id == self._tenant, r.id == conflict_id)
+        held = (await self._session.execute(sa.select(r.from_id, r.to_id).where(*this))).one()
+        # an import may have brought a second one of the same pair
+        pair = await self._between(held.from_id, held.to_id)
+        await self._unlink([each.id for each in pair if each.id != conflict_id])
         await self._session.execute(
-            sa.delete(tables.relations).where(
-                r.tenant_id == self._tenant,
-                r.from_id.in_(both),
-                r.to_id.in_(both),
-                r.relation_type == POSSIBLE_CONFLICT,
+            sa.update(tables.relations)
+            .where(*this)
+            .values(
+                relation_type=verdict.relation,
+                strength=sa.case((r.strength < strength, strength), else_=r.strength),
+                updated_at=now,
             )
         )
-        await self.link([Edge(one, other, 0.0, COMPATIBLE)], now)
 
-    async def unlink(self, relation_id: UUID) -> None:
-        """Remove a relation."""
-        r = tables.relations.c
-        await self._session.execute(sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id == relation_id))
+    async def reconcile(self, edge: Edge, now: datetime) -> None:
+        """Note that both memories at the ends hold, whether or not they were listed as a possible conflict."""
+        known = {each.relation_type: each.id for each in await self._between(edge.from_id, edge.to_id)}
+        if POSSIBLE_CONFLICT in known:
+            await self.settle_conflict(known[POSSIBLE_CONFLICT], ConflictVerdict.KEEP_BOTH, now, edge.strength)
+        elif COMPATIBLE not in known:
+            await self.link([replace(edge, kind=COMPATIBLE)], now)
+
+    async def ended_by_verdict(self, memory_id: UUID) -> dict[UUID, UUID]:
+        """The decided conflicts of a memory of which one side was to hold, by the memory on the other side."""
+        ended = (ConflictVerdict.NEWER.relation, ConflictVerdict.OLDER.relation)
+        return {each.far: each.id for each in await self._conflicts_of(memory_id, ended)}
+
+    async def drop_conflicts(self, memory_id: UUID, still: Collection[UUID]) -> None:
+        """Remove a memory's open conflicts but for those with some others, and the verdicts that both hold."""
+        found = await self._conflicts_of(memory_id, (POSSIBLE_CONFLICT, COMPATIBLE))
+        await self._unlink(
+            [each.id for each in found if each.relation_type != POSSIBLE_CONFLICT or each.far not in still]
+        )
+
+    async def _between(self, one: UUID, other: UUID) -> Sequence[sa.Row[Any]]:
+        """The conflicts of two memories, open or decided, whichever way they lead."""
+        r, both = tables.relations.c, (one, other)
+        statement = sa.select(r.id, r.relation_type).where(
+            r.tenant_id == self._tenant, r.from_id.in_(both), r.to_id.in_(both), r.relation_type.in_(sorted(VERDICTS))
+        )
+        return (await self._session.execute(statement)).all()
+
+    async def _conflicts_of(self, memory_id: UUID, kinds: Collection[str]) -> list[sa.Row[Any]]:
+        """The conflicts of a memory of some kinds, each with the memory on the other side."""
+        r, found = tables.relations.c, list[sa.Row[Any]]()
+        for near, far in ((r.from_id, r.to_id), (r.to_id, r.from_id)):
+            statement = sa.select(r.id, r.relation_type, far.label("far")).where(
+                r.tenant_id == self._tenant, near == memory_id, r.relation_type.in_(sorted(kinds))
+            )
+            found += (await self._session.execute(statement)).all()
+        return found
+
+    async def _unlink(self, ids: Sequence[UUID]) -> None:
+        if ids:
+            r = tables.relations.c
+            await self._session.execute(sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id.in_(ids)))
 
     async def entities(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None

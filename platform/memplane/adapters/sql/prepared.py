@@ -48,17 +48,22 @@ SAME_NAME_OR_VALUE = (
     .limit(1)
     .with_for_update()
 )
-# by the time and not by the id, which would lead SQLite through all of a user's memories
+# an expression: the index of the time, as that of the id, would lead SQLite through all of a user's memories
+_LATEST_FIRST = sa.func.coalesce(_M.recorded_at, _M.updated_at).desc()
 PAST_OF_NAME = (
     sa.select(*MEMORY)
     .where(_is(_M.tenant_id), _is(_M.user_id), _is(_M.external_id), _state(State.SUPERSEDED, State.ARCHIVED))
-    .order_by(_M.recorded_at.desc())
+    .order_by(_LATEST_FIRST)
     .limit(1)
 )
 
-_NEWEST_IDS = sa.select(_M.recorded_at).where(_is(_M.tenant_id), _is(_M.user_id)).order_by(_M.id.desc()).limit(8)
-LAST_RECORDED = sa.select(sa.func.max(_NEWEST_IDS.subquery().c.recorded_at).label("recorded_at"))
-"""When the latest memory of a user was recorded: ids are ordered by time but for steps of a clock."""
+LAST_RECORDED = (
+    sa.select(_M.recorded_at)
+    .where(_is(_M.tenant_id), _is(_M.user_id))
+    .order_by(_M.tenant_id.desc(), _M.user_id.desc(), _M.recorded_at.desc())
+    .limit(1)
+)
+"""When the latest memory of a user was recorded: not the one of the greatest id, which an import may choose."""
 
 _STANDS = sa.select(sa.literal(1)).where(_is(_M.tenant_id), _is(_M.user_id))
 _OF_VALUE = _STANDS.where(_state(State.ACTIVE), _SAME_VALUE)
@@ -86,7 +91,7 @@ REJECTED = (
         _is(_M.tenant_id), _is(_M.user_id), _is(_M.category), _state(State.SOFT_DELETED),
         _M.trust_state == sa.literal_column(f"'{TrustState.REJECTED}'"),
     )
-    .order_by(_M.recorded_at.desc())
+    .order_by(_LATEST_FIRST)
     .limit(sa.bindparam("most", type_=sa.Integer))
 )  # fmt: skip
 RECENT = (

@@ -72,10 +72,26 @@ SELECT edge.via, edge.strength, {columns}
  WHERE {scope} AND m.id = edge.id AND edge.strength > 0 AND NOT {ids}
  ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
 
-# Served by ix_relations_conflicts and pk_memories; for some memories by their relations' indexes.
+# Of a tenant: served by ix_relations_conflicts and pk_memories.
 _CONFLICTS = """
 SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at FROM relations r CROSS JOIN memories m CROSS JOIN memories o
- WHERE r.tenant_id = {tenant} AND r.relation_type = 'possible_conflict' AND {page} AND {wanted}
+ WHERE r.tenant_id = {tenant} AND r.relation_type = 'possible_conflict' AND {page}
+   AND m.id = r.from_id AND {scope} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
+
+# Of users: served by ix_memories_scope or ix_memories_user, then, as the next, by
+# uq_relations_tenant_id_from_id_to_id_relation_type, ix_relations_to and pk_memories. The kind is compared as an
+# expression: else a planner may walk the tenant's index of open conflicts, however few of them are the user's.
+_CONFLICTS_OF_USERS = """
+SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at FROM memories m CROSS JOIN relations r CROSS JOIN memories o
+ WHERE {scope} AND r.tenant_id = {tenant} AND r.from_id = m.id AND r.relation_type || '' = 'possible_conflict'
+   AND {page} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
+_CONFLICTS_OF_MEMORIES = """
+SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at
+  FROM (SELECT f.* FROM relations f WHERE f.tenant_id = {tenant} AND {from_ids}
+         UNION
+        SELECT t.* FROM relations t WHERE t.tenant_id = {tenant} AND {to_ids}) AS r
+  CROSS JOIN memories m CROSS JOIN memories o
+ WHERE r.relation_type || '' = 'possible_conflict' AND {page}
    AND m.id = r.from_id AND {scope} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
 
 # Served by ix_thread_revision_thread.
@@ -263,12 +279,14 @@ def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> St
 
 def conflicts(scope: Scope, syntax: Syntax, ids: Sequence[UUID] | None, before: UUID | None, limit: int) -> Statement:
     """A page of possible conflicts of which both memories are in scope, newest first; of some memories, or of all."""
-    allowed, other, wanted = memories_in(scope, syntax), memories_in(scope, syntax, "o"), "true"
+    allowed, other = memories_in(scope, syntax), memories_in(scope, syntax, "o")
+    parts = {"page": _page("r.id", allowed, before), "other": other.sql}
     if ids is not None:
         allowed.values["ids"] = list(ids)
-        wanted = f"({syntax.any_of('r.from_id', 'ids')} OR {syntax.any_of('r.to_id', 'ids')})"
-    parts = {"page": _page("r.id", allowed, before), "wanted": wanted, "other": other.sql}
-    return _filled(_CONFLICTS, allowed, {"limit": limit}, **parts)
+        ends = {"from_ids": syntax.any_of("f.from_id", "ids"), "to_ids": syntax.any_of("t.to_id", "ids")}
+        return _filled(_CONFLICTS_OF_MEMORIES, allowed, {"limit": limit}, **ends, **parts)
+    named = scope.filters.user_id is not None or scope.users is not None
+    return _filled(_CONFLICTS_OF_USERS if named else _CONFLICTS, allowed, {"limit": limit}, **parts)
 
 
 def edges(tenant: str, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:

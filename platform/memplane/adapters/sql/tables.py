@@ -168,6 +168,7 @@ memories = sa.Table(
 _ACTIVE = memories.c.state == sa.literal_column("'active'")
 _OF_USER = (memories.c.tenant_id, memories.c.user_id)
 sa.Index("ix_memories_user", *_OF_USER, memories.c.id)
+sa.Index("ix_memories_recorded", *_OF_USER, memories.c.recorded_at)
 sa.Index(
     "uq_memories_value",
     *_OF_USER,

@@ -187,7 +187,7 @@ async def _consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Ba
     for judged in verdicts.judged:
         pair, as_read = judged.pair, changed.isdisjoint(judged.pair.ids) and judged.pair.ids <= under.now.keys()
         if pair.suspected and judged.judgement is Judgement.DIFFERENT and as_read:
-            await write.uow.graph.reconcile(pair.later.id, pair.earlier.id, write.now)
+            await write.uow.graph.reconcile(Edge(pair.later.id, pair.earlier.id, _strength(pair)), write.now)
     for pair in verdicts.suspected:
         if changed.isdisjoint(pair.ids) and pair.ids <= under.now.keys():
             listed = await suspect(write, pair.later, [Neighbour(pair.earlier, pair.similarity, Verdict.SUSPECTED)])
@@ -259,5 +259,9 @@ async def _carried_out(under: _Under, done: Settled, judged: Judged) -> bool:
         await supersede(write, gone if done.merged else doubted(gone), stays, why)
     under.now[stays.id] = stays
     del under.now[gone.id]
-    under.edges.append(Edge(stays.id, gone.id, round(min(max(judged.pair.similarity, 0.0), 1.0), 4), SUPERSEDES))
+    under.edges.append(Edge(stays.id, gone.id, _strength(judged.pair), SUPERSEDES))
     return True
+
+
+def _strength(pair: Pair) -> float:
+    return round(min(max(pair.similarity, 0.0), 1.0), 4)

@@ -1,11 +1,12 @@
 """`memplane conflicts`: pairs of memories that may contradict each other, and verdicts on them, over HTTP."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 from rich.console import RenderableType
+from typer.core import TyperGroup
 
 from memplane.contracts.conflicts import ConflictList, ConflictOutcome
 from memplane.domain.conflicts import ConflictVerdict
@@ -13,25 +14,29 @@ from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, K
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, session
 
+
+class _ListedByDefault(TyperGroup):
+    """Without a command, or with options alone, it is ``list``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of the click that typer brings
+        """Put the command before its options."""
+        bare = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, ["list", *args] if bare else args)
+
+
 app = typer.Typer(
-    name="conflicts", invoke_without_command=True, help="Memories that may contradict each other: list them, decide."
+    name="conflicts", cls=_ListedByDefault, help="Memories that may contradict each other: list them, decide."
 )
 _ADVICE: Mapping[str, str] = {
     "not_found": "`memplane conflicts` lists those that the agent may decide on; another agent: --agent",
     "trust_too_low": "use a fully trusted key: --key",
+    "already_decided": "`memplane restore ID` brings a memory back that a verdict ended; then both hold",
 }
 """What to do about an error, by its code."""
 
 _id_of = id_of("`memplane conflicts` shows")
 ConflictId = Annotated[UUID, typer.Argument(metavar="ID", help="The conflict's id.", parser=_id_of)]
 Decision = Annotated[ConflictVerdict, typer.Argument(metavar="VERDICT", help="keep_both, newer or older.")]
-
-
-@app.callback()
-def conflicts(context: typer.Context) -> None:
-    """Memories that may contradict each other: list them, decide."""
-    if context.invoked_subcommand is None:
-        list_conflicts()
 
 
 @app.command("list")
@@ -79,10 +84,11 @@ def _list(found: ConflictList) -> list[RenderableType]:
 
 
 def _decided(done: ConflictOutcome) -> list[RenderableType]:
+    again = "unchanged: " if done.outcome == "unchanged" else ""
     if done.superseded is None:
-        return [plain("kept both: they are not listed again")]
+        return [plain(f"{again}kept both: they are not listed again")]
     (kept,) = done.kept
     return [
-        plain(f"superseded: {done.superseded}"),
-        plain(f"  {kept} holds; `memplane restore {done.superseded}` undoes this", "dim"),
+        plain(f"{again}superseded: {done.superseded}"),
+        plain(f"  {kept} holds; `memplane restore {done.superseded}` brings the other one back: then both hold", "dim"),
     ]

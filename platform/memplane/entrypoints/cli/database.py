@@ -25,6 +25,14 @@ def _made(settings: Settings, storage: str) -> bool:
     return (settings.data / (SQLITE_FILE if storage == "sqlite" else CLUSTER)).exists()
 
 
+def storage_found(settings: Settings) -> Settings:
+    """The settings with the kind of database that the data folder holds, where neither option nor setting names one."""
+    named = settings.database_url is not None or "storage" in settings.model_fields_set
+    if named or _made(settings, "postgres") or not _made(settings, "sqlite"):
+        return settings
+    return settings.model_copy(update={"storage": "sqlite"})
+
+
 def require_database(settings: Settings) -> None:
     """Refuse to go on without a database: a mistyped folder must not become a new one.
 

@@ -12,9 +12,10 @@ from memplane.entrypoints.cli.output import ExitCode, Json, add, show, table
 
 def doctor(data: Data = None, storage: Storage = None, json: Json = False) -> None:
     """Check the data folder, the database, the policy, the embedding model and the keys; say what to do."""
+    from memplane.entrypoints.cli.database import storage_found  # noqa: PLC0415 - opens databases, as few commands do
     from memplane.entrypoints.cli.examination import Examination  # noqa: PLC0415 - everything, which no other command waits for
 
-    settings = settings_of(data=data, storage=storage)
+    settings = storage_found(settings_of(data=data, storage=storage))
     with ExitStack() as cleanup:
         findings = list(Examination(settings, cleanup).findings())
     healthy = not any(finding.status is Status.PROBLEM for finding in findings)

@@ -123,6 +123,9 @@ def turn(  # noqa: PLR0913 - one argument for each option
     thread: Annotated[str, typer.Option(help="The conversation.")],
     role: Annotated[Role, typer.Option(help="Who spoke.")] = Role.USER,
     actor: Annotated[str | None, typer.Option(help="Who spoke, when the role does not say it.")] = None,
+    event_time: Annotated[
+        datetime | None, typer.Option(help="When it was said: a day or a time.", parser=moment_of, show_default="now")
+    ] = None,
     extract: Annotated[bool, typer.Option("--extract/--no-extract", help="Draw facts from what a user says.")] = True,
     external_id: ExternalId = None,
     url: Url = DEFAULT_URL,
@@ -134,7 +137,7 @@ def turn(  # noqa: PLR0913 - one argument for each option
     """Store one message of a conversation, word for word."""
     words = words_of(text)
     with session(url, key, agent, data) as opened:
-        optional = given(actor_id=actor, external_id=external_id, agent=opened.agent)
+        optional = given(actor_id=actor, event_time=event_time, external_id=external_id, agent=opened.agent)
         fields = cast(
             "TurnFields", {"user_id": user, "thread_id": thread, "role": role, "auto_extract": extract} | optional
         )
@@ -235,7 +238,8 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     told = f"{stored.outcome}: turn {stored.seq} of thread {thread}, revision {stored.rev}, id {stored.turn_id}"
     drawn = [
-        f"  drawn from it: [{each.category}] {each.content} ({each.action}, {each.id})" for each in stored.extracted
+        f"  drawn from it: [{each.category}] {each.content} ({each.action}{f', {each.id}' if each.id else ''})"
+        for each in stored.extracted
     ]
     if stored.extracted_elsewhere:
         drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")

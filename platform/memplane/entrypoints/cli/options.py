@@ -10,8 +10,8 @@ from uuid import UUID
 import typer
 from pydantic import SecretStr, ValidationError
 
+from memplane.contracts.mistakes import mistakes
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.redaction import plain_reason
 from memplane.settings import Settings
 
 DEFAULT_URL = "http://127.0.0.1:7077"
@@ -84,10 +84,9 @@ def settings_of(**given: object) -> Settings:
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # checked there
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
-        reasons = [(each["loc"], plain_reason(each["msg"])) for each in found]
-        told = "; ".join(f"MEMPLANE_{str(loc[0]).upper()}: {reason}" for loc, reason in reasons if loc)
-        told = told or "; ".join(reason for _, reason in reasons)  # of several settings that do not go together
+        wrong = list(mistakes(error.errors(include_input=False, include_url=False)))
+        told = "; ".join(f"MEMPLANE_{field.split('.')[0].upper()}: {mistake}" for field, mistake in wrong if field)
+        told = told or "; ".join(mistake for _, mistake in wrong)  # of several settings that do not go together
         raise SettingsError(told) from error
     for name in ("database_url", "migration_url"):
         secret: SecretStr | None = getattr(settings, name)

@@ -14,6 +14,7 @@ from memplane.entrypoints.http import (
     checkpoints,
     conflicts,
     consents,
+    docs_page,
     entities,
     erasure,
     feedback,
@@ -41,6 +42,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
         version=memplane.__version__,
         summary="The memory plane for teams of AI agents.",
         lifespan=_lifespan,
+        docs_url=None,  # FastAPI's own pages load their scripts from elsewhere
         redoc_url=None,
     )
     app.state.memplane = wired
@@ -63,6 +65,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(audit.router)
     app.include_router(jobs.router)
     app.include_router(health.router)
+    app.include_router(docs_page.router)
     return app
 
 

@@ -6,7 +6,8 @@ from uuid import UUID
 from fastapi import APIRouter, Body, Query
 from pydantic import BaseModel
 
-from memplane.application.conflicts import Conflict, Settled
+from memplane.application.browse import Conflicting
+from memplane.application.conflicts import DecidedConflict, PossibleConflict
 from memplane.contracts.conflicts import (
     ConflictFilters,
     ConflictList,
@@ -27,10 +28,9 @@ router = APIRouter(prefix="/v1/conflicts", route_class=Guarded, tags=["feedback"
 @router.get("", responses=described(), summary="Memories that may contradict each other")
 async def list_conflicts(app: App, caller: Caller, asked: Annotated[ConflictFilters, Query()]) -> ConflictList:
     """Pairs that the rules suspect and cannot prove, newest first. Both memories are active and readable."""
-    found, following = await app.conflicts.list(
-        caller, asked.user_id, before=asked.cursor, limit=asked.limit, agent=asked.agent
-    )
-    return ConflictList(items=[_record(each) for each in found], next=None if following is None else str(following))
+    page = await app.conflicts.list(caller, asked.user_id, before=asked.cursor, limit=asked.limit, agent=asked.agent)
+    items = [_record(each, page.conflicting) for each in page.items]
+    return ConflictList(items=items, next=None if page.next is None else str(page.next))
 
 
 @router.post("/{conflict_id}/decide", responses=described(404, 409, 413), summary="Decide on a conflict")
@@ -38,31 +38,34 @@ async def decide_conflict(
     conflict_id: UUID, request: Annotated[ConflictVerdictRequest, Body(openapi_examples=examples.CONFLICT)], app: App,
     caller: Caller, again: Repeatable,
 ) -> ConflictOutcome:  # fmt: skip
-    """Keep both, or the newer or the older one alone: the other is superseded and can be restored. Needs full trust."""
+    """Keep both, or the newer or the older one alone: the other is superseded and can be restored. Needs full trust.
+
+    The same verdict again is answered `unchanged`, another one with 409 `already_decided`.
+    """
     return _outcome(
         await app.conflicts.decide(caller, conflict_id, request.verdict, request.agent, once=again.once(_kept))
     )
 
 
-def _kept(settled: Settled) -> tuple[int, BaseModel]:
-    return 200, _outcome(settled)
+def _kept(decided: DecidedConflict) -> tuple[int, BaseModel]:
+    return 200, _outcome(decided)
 
 
-def _record(conflict: Conflict) -> ConflictRecord:
+def _record(conflict: PossibleConflict, marks: Conflicting) -> ConflictRecord:
     return ConflictRecord(
         id=conflict.id,
         user_id=conflict.older.user_id,
         noted_at=conflict.noted_at,
-        older=record_of(conflict.older),
-        newer=record_of(conflict.newer),
+        older=record_of(conflict.older, marks),
+        newer=record_of(conflict.newer, marks),
     )
 
 
-def _outcome(settled: Settled) -> ConflictOutcome:
+def _outcome(decided: DecidedConflict) -> ConflictOutcome:
     return ConflictOutcome(
-        outcome=settled.outcome,
-        id=settled.id,
-        kept=list(settled.kept),
-        superseded=settled.superseded,
-        rev=settled.rev,
+        outcome=decided.outcome,
+        id=decided.id,
+        kept=list(decided.kept),
+        superseded=decided.superseded,
+        rev=decided.rev,
     )

@@ -12,6 +12,7 @@ from memplane.application.portable import Mentioning, NamedEntity, Record, Relat
 from memplane.application.records import ContextField, Proposal
 from memplane.application.remember import NewMemory
 from memplane.application.turns import NewTurn
+from memplane.contracts.mistakes import joined_mistakes
 from memplane.contracts.transfer import (
     VERSION,
     EndLine,
@@ -41,7 +42,6 @@ from memplane.domain.memory import (
     new_id,
 )
 from memplane.domain.policy import Trust
-from memplane.entrypoints.redaction import plain_reason
 
 _LINES: TypeAdapter[Any] = TypeAdapter(Line)
 _TEXT = tuple(MemoryText.__slots__)
@@ -66,7 +66,7 @@ def _incoming(line: str, now: datetime, *, restoring: bool) -> Incoming:
     try:
         read = _LINES.validate_python(from_json(line, allow_inf_nan=False), strict=False)
     except ValidationError as error:
-        return Incoming(error=Invalid(_told(error)))
+        return Incoming(error=Invalid(joined_mistakes(error.errors(include_input=False, include_url=False)[:5])))
     except ValueError:
         return Incoming(error=Invalid("the line is no JSON document"))
     if isinstance(read, HeaderLine | EndLine):
@@ -78,11 +78,6 @@ def _incoming(line: str, now: datetime, *, restoring: bool) -> Incoming:
         return Incoming(_RECORDS[type(read)](read, now) if restoring else _added(read))
     except MemplaneError as error:
         return Incoming(error=error)
-
-
-def _told(error: ValidationError) -> str:
-    found = error.errors(include_input=False, include_url=False, include_context=False)[:5]
-    return "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {plain_reason(each['msg'])}" for each in found)
 
 
 def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines of the contract

@@ -20,11 +20,13 @@ Side = Annotated[int, Query(ge=0, le=200)]
 async def why(memory_id: UUID, app: App, caller: Caller, agent: Agent = None) -> WhyRecord:
     """Its sources, who wrote it, how it is believed, and what was decided about it; in whatever state it is."""
     found = await app.browse.why(caller, memory_id, agent)
+    sources = [unit for unit in found.sources if isinstance(unit, Memory)]
+    marks = await app.browse.conflicting(caller, [found.memory, *sources], agent)
     return WhyRecord(
-        memory=convert.record_of(found.memory, await app.browse.conflicting(caller, [found.memory], agent)),
+        memory=convert.record_of(found.memory, marks),
         age_days=found.age_days,
         turns=[convert.turn_record_of(unit) for unit in found.sources if isinstance(unit, Turn)],
-        memories=[convert.record_of(unit) for unit in found.sources if isinstance(unit, Memory)],
+        memories=[convert.record_of(unit, marks) for unit in sources],
         decisions=[convert.history_record_of(entry) for entry in found.decisions],
     )
 
@@ -35,8 +37,12 @@ async def timeline(
 ) -> Timeline:
     """Memories and turns of the same user that were recorded before and after it, oldest first, it among them."""
     found = await app.browse.timeline(caller, memory_id, before, after, agent)
+    marks = await app.browse.conflicting(caller, [unit for unit in found if isinstance(unit, Memory)], agent)
     return Timeline(
-        items=[convert.record_of(unit) if isinstance(unit, Memory) else convert.turn_record_of(unit) for unit in found]
+        items=[
+            convert.record_of(unit, marks) if isinstance(unit, Memory) else convert.turn_record_of(unit)
+            for unit in found
+        ]
     )
 
 
@@ -44,5 +50,6 @@ async def timeline(
 async def related(memory_id: UUID, app: App, caller: Caller, limit: Limit = 10, agent: Agent = None) -> RelatedList:
     """Memories that relations link to it, strongest first."""
     found = await app.browse.related(caller, memory_id, limit, agent)
-    items = [RelatedRecord(strength=strength, memory=convert.record_of(memory)) for memory, strength in found]
+    marks = await app.browse.conflicting(caller, [memory for memory, _ in found], agent)
+    items = [RelatedRecord(strength=strength, memory=convert.record_of(memory, marks)) for memory, strength in found]
     return RelatedList(items=items)

@@ -7,14 +7,15 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memplane.contracts.mistakes import mistakes
 from memplane.domain import errors
 from memplane.entrypoints.http.request_log import RequestLog, request_id, route_of
 from memplane.entrypoints.logs import logger_of
-from memplane.entrypoints.redaction import plain_reason
 
 logger = logger_of("memplane.http")
 
@@ -41,6 +42,7 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.MemplaneError: (500, "Internal error"),
 }
 RETRY_SECONDS = "1"
+_MOST_MISTAKES = 50
 
 
 def told(error: errors.MemplaneError) -> tuple[int, dict[str, object]]:
@@ -84,15 +86,20 @@ async def _memplane_error(request: Request, error: Exception) -> JSONResponse:
     return problem(status, title, error.code, error.detail, error.extra)
 
 
-async def _validation_error(_request: Request, error: Exception) -> JSONResponse:
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestValidationError):
         raise error
-    found = [
-        {"field": ".".join(str(part) for part in entry["loc"]), "message": plain_reason(entry["msg"])}
-        for entry in error.errors()
-    ]
+    wrong = mistakes(list(error.errors())[:_MOST_MISTAKES], _body_model(request), within=1)
+    found = [{"field": field, "message": mistake} for field, mistake in wrong]
     told = "; ".join(f"{entry['field']}: {entry['message']}" for entry in found[:5])
-    return problem(422, "Invalid request", "invalid_request", told, {"errors": found[:50]})
+    return problem(422, "Invalid request", "invalid_request", told, {"errors": found})
+
+
+def _body_model(request: Request) -> type[BaseModel] | None:
+    """What the body of the request's route must be."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    named = None if body is None else body.field_info.annotation
+    return named if isinstance(named, type) and issubclass(named, BaseModel) else None
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError, field_validator, model_validator
 
+from memplane.contracts.mistakes import joined_mistakes
+
 ANSWERABLE = (1, 2, 3, 4)
 """Categories whose answer is in the conversation: multi-hop, temporal, open-domain, single-hop."""
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -110,7 +112,7 @@ def load(file: Path) -> list[Conversation]:
         content = json.loads(file.read_text(encoding="utf-8"))
         conversations = [Conversation.model_validate(entry) for entry in content]
     except (OSError, ValueError, TypeError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        reason = joined_mistakes(error.errors()) if isinstance(error, ValidationError) else error
         raise NotConversations(f"{file.name}: not conversations in LoCoMo format ({reason})") from error
     if not any(conversation.questions for conversation in conversations):
         raise NotConversations(f"{file.name}: holds no questions with evidence")
