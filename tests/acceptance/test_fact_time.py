@@ -10,7 +10,7 @@ from support.callers import USER, Caller, Json, Tenant
 from support.telling import say, texts, write
 
 YEARS = {2019: "Porto", 2021: "Berlin", 2023: "Oslo"}
-"""Where the user's sister lives, since when."""
+"""Where the user's mother lives, since when."""
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def caller(tenant: Tenant) -> Caller:
 
 def lives(caller: Caller, year: int, city: str = "", **fields: Any) -> Json:  # noqa: ANN401 - of the memory
     said = {"valid_from": f"{year}-01-01T00:00:00Z"} | fields
-    return write(caller, f"The user's sister lives in {city or YEARS[year]}.", "relationships", **said)
+    return write(caller, f"The user's mother lives in {city or YEARS[year]}.", "relationships", **said)
 
 
 def intervals(tenant: Tenant) -> list[tuple[datetime, datetime]]:
@@ -33,8 +33,8 @@ def test_what_is_older_arrives_outdated(caller: Caller) -> None:
     new = lives(caller, 2023)
     old = lives(caller, 2019)
     assert (old["outcome"], old["overruled"]) == ("outdated", [new["id"]])
-    assert texts(caller) == {"The user's sister lives in Oslo."}
-    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's sister lives in Porto."}
+    assert texts(caller) == {"The user's mother lives in Oslo."}
+    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's mother lives in Porto."}
     # the control: what is newer takes effect
     newer = lives(caller, 2025, "Graz")
     assert (newer["outcome"], newer["overruled"]) == ("superseded", [new["id"]])
@@ -44,7 +44,7 @@ def test_what_is_older_arrives_outdated(caller: Caller) -> None:
 def test_any_order_of_arrival_ends_alike(tenant: Tenant, caller: Caller, years: tuple[int, ...]) -> None:
     for year in years:
         lives(caller, year)
-    assert texts(caller) == {"The user's sister lives in Oslo."}
+    assert texts(caller) == {"The user's mother lives in Oslo."}
     assert all(start < end for start, end in intervals(tenant))
 
 
@@ -54,14 +54,14 @@ def test_a_value_that_comes_back_holds_in_any_order(
 ) -> None:
     for year, city in order:
         lives(caller, year, city)
-    assert texts(caller) == {"The user's sister lives in Porto."}
+    assert texts(caller) == {"The user's mother lives in Porto."}
     assert all(start < end for start, end in intervals(tenant))
 
 
 @pytest.mark.parametrize("years", list(permutations(YEARS)))
 def test_turns_count_by_their_own_time(caller: Caller, years: tuple[int, ...]) -> None:
     for year in years:
-        said = caller.say(f"My sister lives in {YEARS[year]}.", event_time=f"{year}-01-01T00:00:00Z")
+        said = caller.say(f"My mother lives in {YEARS[year]}.", event_time=f"{year}-01-01T00:00:00Z")
         assert len(said["extracted"]) == 1
     assert caller.found() != []
     facts = {item["text"] for item in caller.ask(top_k=50, categories=["relationships"])["items"]}
@@ -82,13 +82,13 @@ def test_an_ending_that_arrives_first_ends_what_is_older(caller: Caller) -> None
 def test_no_interval_is_empty(tenant: Tenant, caller: Caller) -> None:
     """Corrected, restored, of the same day: what was true at no time has no end, and no past moment brings it."""
     first = lives(caller, 2019)
-    right = say(caller, first["id"], "correct", content="The user's sister lives in Lisbon.")
-    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's sister lives in Lisbon."}
+    right = say(caller, first["id"], "correct", content="The user's mother lives in Lisbon.")
+    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's mother lives in Lisbon."}
     say(caller, first["id"], "restore")
-    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's sister lives in Porto."}
+    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's mother lives in Porto."}
     lives(caller, 2019, "Bergen")
-    assert texts(caller) == {"The user's sister lives in Bergen."}
-    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's sister lives in Bergen."}
+    assert texts(caller) == {"The user's mother lives in Bergen."}
+    assert texts(caller, as_of={"true_at": "2020-06-01T00:00:00Z"}) == {"The user's mother lives in Bergen."}
     assert all(start < end for start, end in intervals(tenant))
     then = datetime.now(UTC) - timedelta(days=1)
     assert right["outcome"] == "superseded"
@@ -97,12 +97,12 @@ def test_no_interval_is_empty(tenant: Tenant, caller: Caller) -> None:
 
 def test_a_clock_that_steps_back_makes_nothing_outdated(tenant: Tenant, caller: Caller) -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    old = write(caller, "The user's sister lives in Porto.", "relationships")
+    old = write(caller, "The user's mother lives in Porto.", "relationships")
     # what a server stored before its clock was put back by an hour
     tenant.rows("UPDATE memories SET recorded_at = %(ahead)s WHERE id = %(id)s", ahead=ahead, id=old["id"])
-    new = write(caller, "The user's sister lives in Oslo.", "relationships")
+    new = write(caller, "The user's mother lives in Oslo.", "relationships")
     assert (new["outcome"], new["overruled"]) == ("superseded", [old["id"]])
-    said = caller.say("My sister lives in Graz.")
+    said = caller.say("My mother lives in Graz.")
     assert [each["action"] for each in said["extracted"]] == ["superseded"]
     rows = tenant.rows("SELECT recorded_at FROM memories WHERE tenant_id = %(tenant)s ORDER BY id")
     moments = [row["recorded_at"] for row in rows]
@@ -140,15 +140,15 @@ def test_what_recurs_gets_no_year(caller: Caller, said: str) -> None:
 
 def test_who_is_trusted_less_outdates_nothing(tenant: Tenant, caller: Caller) -> None:
     inner = tenant.caller("supervisor", trust="inner")
-    less = write(inner, "The user's sister lives in Oslo.", "relationships", visibility="shared")
+    less = write(inner, "The user's mother lives in Oslo.", "relationships", visibility="shared")
     dated = {"visibility": "shared", "valid_from": "2020-01-01T00:00:00Z"}
-    full = write(caller, "The user's sister lives in Berlin.", "relationships", **dated)
+    full = write(caller, "The user's mother lives in Berlin.", "relationships", **dated)
     assert (full["outcome"], full["overruled"], full["possible_conflicts"]) == ("created", [], [less["id"]])
-    assert "The user's sister lives in Berlin." in texts(caller)
+    assert "The user's mother lives in Berlin." in texts(caller)
     # the control: of equal trust the older one is outdated
     oslo = {"user_id": "ben", "visibility": "shared"}
-    write(caller, "The user's sister lives in Oslo.", "relationships", **oslo)
-    same = write(caller, "The user's sister lives in Berlin.", "relationships", **oslo | dated)
+    write(caller, "The user's mother lives in Oslo.", "relationships", **oslo)
+    same = write(caller, "The user's mother lives in Berlin.", "relationships", **oslo | dated)
     assert same["outcome"] == "outdated"
 
 
