@@ -31,6 +31,10 @@ RATE = 20
 """Requests a second that a key may send here: a tenth of what the flood sends."""
 LIMITS = {"MEMPLANE_RATE_PER_SECOND": str(RATE), "MEMPLANE_RATE_BURST": str(2 * RATE)}
 FLOODERS = 8
+HARD_TEXTS = tuple(
+    (words * 16_000)[:16_000] for words in ("my name is ", " lives in", "call me Ana, ", "Ana's name is ")
+)
+"""Texts that take longest to read of all that are known, each 16 kB; whoever finds a worse one adds it."""
 PACE = 0.11
 """Seconds between two questions; not those in which a portion of tokens comes back, or both would keep step."""
 TURNS_A_MINUTE = 1_000
@@ -38,6 +42,8 @@ HERE = Path(__file__).parent
 TOLD = (
     f"Two tenants on one server, a key of each allowed {RATE} requests a second. One asks a question every "
     f"{PACE * 1e3:.0f} ms, first alone, then while the other sends ten times what it may; refusals are answered 429. "
+    "Then one stores turns on a server without limits of rate, while the other sends the texts that take longest to "
+    f"read of all that are known, {FLOODERS} at a time. "
     "The lag of the event loop is how much later than asked a 5 ms timer fires in the server's own loop, while "
     f"{TURNS_A_MINUTE} turns a minute are stored one by one, and one export after the other of 2 000 turns is read."
 )
@@ -51,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")
     parser.add_argument("--no-figures", dest="figures", action="store_const", const=None, help="leave the page alone")
     options = parser.parse_args(arguments)
-    tables = [*_flooded(options.requests), _lag(options.seconds)]
+    tables = [*_flooded(options.requests), *_hard(options.requests), _lag(options.seconds)]
     for table in tables:
         Console(width=None if sys.stdout.isatty() else 140).print(table.table())
     if options.figures:
@@ -78,23 +84,35 @@ def _flooded(requests: int) -> list[Grid]:
         for key in (quiet, loud):
             _fill(Connection(it.url, key), person)
         alone = Timing("memory.query of the quiet tenant, alone", list(_asked(it, quiet, person, requests)))
-        with _flood(it.url, loud) as statuses:
+        body = {"query": "what happened before the summer?", "filters": {"user_id": "user"}}
+        with _flood(it.url, loud, "/v1/memory/query", [body], 1 / (10 * RATE)) as statuses:
             beside = Timing("the same, beside a flood", list(_asked(it, quiet, person, requests)))
-    sent = sum(statuses.values())
-    counted = Grid(
-        "What the flood was answered",
-        ["status", "requests", "a second"],
-        [
-            [str(status), str(count), f"{count / max(sum(beside.milliseconds) / 1e3, requests * PACE):.0f}"]
-            for status, count in sorted(statuses.items())
-        ]
-        + [["all", str(sent), ""]],
-    )
+    return _compared(alone, beside, statuses, requests, "A tenant beside one that floods")
+
+
+def _hard(requests: int) -> list[Grid]:
+    """The same beside texts that take long to read."""
+    with bench_folder() as folder, running_server(folder / "data", settings={"MEMPLANE_RATE_PER_SECOND": "0"}) as it:
+        quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
+        person = Corpus(7).person("user", 500, 0.5)
+        _fill(Connection(it.url, quiet), person)
+        alone = Timing("POST /v1/turns of the quiet tenant, alone", list(_said(it, quiet, person, requests, "alone")))
+        memory = {"user_id": "user", "category": "tasks", "content": "The user lives in Porto."}
+        with _flood(it.url, loud, "/v1/memories", [memory | {"narrative": text} for text in HARD_TEXTS], 0) as statuses:
+            beside = Timing("the same, beside hard texts", list(_said(it, quiet, person, requests, "beside")))
+    return _compared(alone, beside, statuses, requests, "A tenant beside one whose texts take long to read")
+
+
+def _compared(alone: Timing, beside: Timing, statuses: Mapping[int, int], requests: int, title: str) -> list[Grid]:
+    """What the quiet tenant felt, and what the loud one was answered."""
+    seconds = max(sum(beside.milliseconds) / 1e3, requests * PACE)
+    answers = [[str(status), str(count), f"{count / seconds:.0f}"] for status, count in sorted(statuses.items())]
+    whole = [["all", str(sum(statuses.values())), ""]]
     ratio = beside.percentile(99) / alone.percentile(99)
     return [
-        grid([alone, beside], "A tenant beside one that floods"),
+        grid([alone, beside], title),
         Grid("Ratio of p99", ["beside the flood / alone", "aim"], [[f"{ratio:.2f}", "2"]]),
-        counted,
+        Grid("What the flood was answered", ["status", "requests", "a second"], answers + whole),
     ]
 
 
@@ -127,24 +145,39 @@ def _asked(server: Server, key: str, person: Person, requests: int) -> Iterator[
     link.close()
 
 
+def _said(server: Server, key: str, person: Person, requests: int, thread: str) -> Iterator[float]:
+    """Turns at an even pace, each timed."""
+    link = Connection(server.url, key)
+    began = perf_counter()
+    for number in range(requests):
+        sleep(max(0.0, began + number * PACE - perf_counter()))
+        text = person.turns[number % len(person.turns)].text
+        started = perf_counter()
+        link.post("/v1/turns", {"user_id": person.user, "thread_id": thread, "role": "user", "text": text})
+        yield (perf_counter() - started) * 1e3
+    link.close()
+
+
 @contextmanager
-def _flood(url: str, key: str) -> Iterator[Mapping[int, int]]:
-    """Ten times what a key may send, by clients that do not wait, until the end; the answers by status."""
+def _flood(
+    url: str, key: str, path: str, documents: Sequence[Mapping[str, object]], pause: float
+) -> Iterator[Mapping[int, int]]:
+    """Requests of one key by clients that do not wait, one every so many seconds; the answers by status."""
     statuses: dict[int, int] = {}
     over = threading.Event()
-    body = json.dumps({"query": "what happened before the summer?", "filters": {"user_id": "user"}})
+    bodies = [json.dumps(document) for document in documents]
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
     def send() -> None:
         link = HTTPConnection(urlsplit(url).netloc, timeout=60)
         began, sent = perf_counter(), 0
         while not over.is_set():
-            link.request("POST", "/v1/memory/query", body, headers)
+            link.request("POST", path, bodies[sent % len(bodies)], headers)
             answer = link.getresponse()
             answer.read()
             statuses[answer.status] = statuses.get(answer.status, 0) + 1
             sent += 1
-            over.wait(max(0.0, began + sent * FLOODERS / (10 * RATE) - perf_counter()))
+            over.wait(max(0.0, began + sent * FLOODERS * pause - perf_counter()))
         link.close()
 
     threads = [threading.Thread(target=send, daemon=True) for _ in range(FLOODERS)]

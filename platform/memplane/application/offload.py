@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 SHORT = 2_000
 """Characters up to which handing a text to a thread takes longer than the work on it."""
-THREADS = 6
+THREADS = 4
 
 
 async def offload(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -65,12 +65,13 @@ class Workers:
     never has more threads at work than its share. The threads are daemons: the end of the process waits for none.
 
     Args:
-        share: threads of one tenant while others ask too; 0: any tenant may take all.
+        share: 0: any tenant may take all threads; else one has a single thread while others ask too, and all but one
+            while they do not.
         seconds: the longest that work waits for its turn, and the longest that it may take then.
     """
 
     def __init__(self, share: int, seconds: float) -> None:
-        self._admission = Admission(THREADS, min(share, THREADS // 2), seconds)
+        self._admission = Admission(THREADS, min(share, 1), seconds)
         self._seconds = seconds
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads = 0
