@@ -53,7 +53,7 @@ def test_writers_are_refused_in_time_and_readers_go_on(start_server: Callable[..
     assert isinstance(server.database, File)
     words = [f"The user rents boat number {number}." for number in range(4)]
     with locked(server.database.path, "BEGIN IMMEDIATE"), ThreadPoolExecutor(len(words)) as threads:
-        running = [threads.submit(timed, lambda each=each: remember(caller, each)) for each in words]  # type: ignore[misc]
+        running = [threads.submit(timed, lambda each=each: remember(caller, each)) for each in words]  # type: ignore[misc]  # a default of a lambda
         assert texts(caller) == {"The user owns a boat."}
         assert caller.get("/readyz").status_code == 200
         for answer, seconds in (each.result() for each in running):

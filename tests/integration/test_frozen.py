@@ -85,7 +85,7 @@ def test_a_frozen_server_is_answered_for_in_time_and_thaws(process: ServeProcess
     assert {remember(client, words).status_code for words in acknowledged} == {201}
     calls = [
         *[lambda: ask(client)] * AT_ONCE,
-        *[lambda n=n: remember(client, f"Ana rents boat number {n}.") for n in range(AT_ONCE)],  # type: ignore[misc]
+        *[lambda n=n: remember(client, f"Ana rents boat number {n}.") for n in range(AT_ONCE)],  # type: ignore[misc]  # a default of a lambda
     ]
     with frozen(lambda: postgres_pids(process.folder)), ThreadPoolExecutor(len(calls) + 1) as threads:
         assert client.get("/healthz").status_code == 200

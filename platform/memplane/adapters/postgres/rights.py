@@ -27,10 +27,10 @@ def withdraw_creation(connection: psycopg.Connection, *roles: str) -> None:
     """
     others = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND rolname <> current_user"
     named = [sql.Identifier(role) for (role,) in connection.execute(others, (list(roles),)).fetchall()]
-    who = sql.SQL(", ").join([sql.SQL("PUBLIC"), *named])
-    database = sql.Identifier(connection.info.dbname)
-    connection.execute(sql.SQL("REVOKE TEMPORARY, CREATE ON DATABASE {} FROM {}").format(database, who))
-    connection.execute(sql.SQL("REVOKE CREATE ON SCHEMA public FROM {}").format(who))
+    everybody = sql.SQL(" FROM ") + sql.SQL(", ").join([sql.SQL("PUBLIC"), *named])
+    database = sql.SQL("DATABASE {}").format(sql.Identifier(connection.info.dbname))
+    connection.execute(sql.SQL("REVOKE TEMPORARY, CREATE ON ") + database + everybody)
+    connection.execute(sql.SQL("REVOKE CREATE ON SCHEMA public") + everybody)
 
 
 def driver_under(connection: sa.Connection) -> psycopg.Connection:
