@@ -123,6 +123,8 @@ def has_other_subject(lying: Alignment) -> bool:
     apart = old and new and not (old & new or old & _lows(lying.new) or new & _lows(lying.old))
     if apart and not any(match.old.subject and match.new.subject for match in lying.matches):
         return True
+    if _are_roles_swapped(lying):
+        return True
     lost, found = subjects(lying.lost), subjects(lying.found)
     if (lost and new and not new & _lows(lying.old)) or (found and old and not old & _lows(lying.new)):
         return True
@@ -133,6 +135,14 @@ def has_other_subject(lying: Alignment) -> bool:
     if any(term.kind == "w" and term.lexeme.key in lexicon.PEOPLE for term in (*lost, *found)):
         return True
     return any(a.kind == b.kind == "w" for a in lost for b in found)
+
+
+def _are_roles_swapped(lying: Alignment) -> bool:
+    """Whether both texts tell what one does to another, and each of the two does it once: `Ann trusts Ben`."""
+    if lying.old.verb != lying.new.verb or lying.old.verb in ("be", ""):
+        return False
+    named = [match for match in lying.matches if match.old.kind == "n" and match.old.subject != match.new.subject]
+    return {match.old.subject for match in named} == {True, False}
 
 
 def _apposed(terms: Iterable[Term], told: Reading) -> bool:

@@ -24,6 +24,7 @@ from memplane.domain.comparison_verdicts import Verdict
 
 _PART = re.compile(r"\b(?:one|some|two|three|half|most|part|many|few) of\b", re.IGNORECASE)
 _PRESENT = re.compile(r"\b(?:is|are|has|have)\b")
+_BY_TURNS = re.compile(r"\b(?:every (?:other|second)|alternate(?:s|ly)?|alternating|by turns)\b", re.IGNORECASE)
 _TOOLS = words("browser compiler editor host handler")
 """Nouns of persons that more often name a program."""
 _FIRST = words("only old young eldest oldest youngest elder younger first last late former current next previous")
@@ -51,7 +52,7 @@ def may_both_hold(lying: Alignment, verdict: Verdict, old: str, new: str) -> boo
         old: the old text.
         new: the new text.
     """
-    if _was_once(lying, old) or _PART.search(new):
+    if _was_once(lying, old) or _PART.search(new) or (_BY_TURNS.search(old) and _BY_TURNS.search(new)):
         return True
     if _is_other_thing(lying, old.lower(), new.lower()) or _is_of_subject(lying) or _is_other_part(lying):
         return True
