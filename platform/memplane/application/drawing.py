@@ -84,7 +84,7 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
 
     Whatever goes wrong with a fact is logged and listed among what is lost: it costs neither the turn nor other facts.
     """
-    read, claims, lost = _read(policy, turn, agent)
+    read, claims, lost = _read(policy, turn, agent, now)
     found: list[Statement] = []
     claiming: list[Statement] = []
     for number, stated in enumerate((*read, *claims)):
@@ -120,7 +120,9 @@ def _is_part(one: Stated, other: Stated) -> bool:
     return one.field == other.field and (a.startswith(b) or b.startswith(a))
 
 
-def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
+def _read(
+    policy: Policy, turn: NewTurn, agent: str, now: datetime
+) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
     """What rules find in a turn: the steps that it dictates, and facts; and what it says of sensitive fields."""
     found: list[Extracted] = []
     claims: list[Extracted] = []
@@ -133,7 +135,7 @@ def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], l
     limit = MAX_DRAWN - len(found)
     try:
         found += extract(turn.text, speaker=speaker, when=turn.event_time, limit=limit)
-        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker)
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=turn.event_time or now)
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     except Exception as error:  # noqa: BLE001 - as above
         lost.append(failed(error, "extracting"))

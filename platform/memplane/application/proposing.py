@@ -56,7 +56,7 @@ def stated_in(policy: Policy, memory: Memory) -> tuple[Stated, ...]:
     names = words_of(memory.user_id)
     if memory.role is Role.USER and memory.actor_id:
         names |= words_of(memory.actor_id)
-    sought = Sought(own, frozenset(policy.consent.sensitive) - own, names)
+    sought = Sought(own, frozenset(policy.consent.sensitive) - own, names, memory.recorded_at.year)
     return stated_fields(memory.text, memory.attributes, sought)
 
 
