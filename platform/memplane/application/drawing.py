@@ -23,6 +23,7 @@ from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
+from memplane.domain.profile_wording import core
 from memplane.domain.screening import plain
 
 logger = logging.getLogger("memplane.extraction")
@@ -115,9 +116,9 @@ def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> lis
 
 
 def _is_part(one: Stated, other: Stated) -> bool:
-    """Whether two values of one field are the same but for what follows: `Lyon`, `Lyon yesterday`."""
-    a, b = one.value.casefold(), other.value.casefold()
-    return one.field == other.field and (a.startswith(b) or b.startswith(a))
+    """Whether of two values of one field one begins with the words of the other: `Kit`, `Kit Marlowe`."""
+    a, b = (each.value.casefold().replace(".", " ").split() for each in (one, other))
+    return one.field == other.field and a[: len(b)] == b[: len(a)]
 
 
 def _read(
@@ -167,15 +168,15 @@ def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
-    """The rule that drew a statement knows its field and value best, unless the words say more of it."""
+    """The rule that drew a statement knows its field best, and the words its value."""
     found = stated_in(policy, memory)
     if stated.field is None or stated.value is None or stated.field not in policy.consent.sensitive:
         return found
     rules = policy.category(memory.category).pii
     value = plain(stated.value, rules, "text", policy.find_pii)
-    longer = [each.value for each in found if each.field == stated.field and each.value.startswith(value)]
+    same = [each for each in found if each.field == stated.field and _is_part(each, Stated(stated.field, value))]
     others = [each for each in found if each.field != stated.field]
-    return (Stated(stated.field, max((value, *longer), key=len)), *others)
+    return (*same[:1], *others) if same else (Stated(stated.field, core(stated.field, value)), *others)
 
 
 def as_said(turn: Turn) -> NewTurn:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memplane.domain.entity_words import CALENDAR
 from memplane.domain.profile_subjects import Reader, Somebody, Whom
 from memplane.domain.profile_wording import (
     ADVERBS,
@@ -16,7 +15,6 @@ from memplane.domain.profile_wording import (
     INSIDE,
     NEAR,
     NO_PERSON,
-    OWNED_ADJECTIVES,
     PLACE_NOUNS,
     PREFERRING,
     REPLIES,
@@ -61,15 +59,16 @@ def claims(reader: Reader, fields: Collection[str], year: int | None) -> Iterato
     words = reader.words
     own = {tuple(each.replace("-", "_").split("_")): each for each in fields if each not in _KNOWN}
     last = {parts[-1]: parts for parts in own}
-    for i, token in enumerate(words.low):
-        for name, read in _TRIGGERS.get(token, ()):
+    for i, word in enumerate(words.low):
+        for name, read in _TRIGGERS.get(word, ()):
             if name in fields and (found := read(reader, i)) and not (name == "city" and _is_old(words, i, year)):
                 yield found
-        if token.endswith("-based") and "city" in fields and words.is_capital(i) and (found := _based(reader, i)):
+        if word.endswith("-based") and "city" in fields and words.is_capital(i) and (found := _based(reader, i)):
             yield found
-        parts = last.get(token)
+        parts = last.get(word)
         if parts and tuple(words.low[max(0, i - len(parts) + 1) : i + 1]) == parts:
-            if found := _owned(own[parts], any_at, reader, i, len(parts)):
+            found = _owned(own[parts], any_at, reader, i, len(parts))
+            if found:
                 yield found
         reader.pass_by(i)
 
@@ -89,30 +88,33 @@ def _after(words: Words, i: int, prepositions: Collection[str]) -> int | None:
     """Behind the preposition that follows a verb, past adverbs and whom or what it was done with or from."""
     skipping = False
     for k in range(i, min(i + NEAR, len(words))):
-        token = words.low[k]
-        if token in prepositions and not (token == "in" and words.at(k + 1) in {"with", "together"}):
+        word = words.low[k]
+        if word in prepositions and not (word == "in" and words.at(k + 1) in {"with", "together"}):
             return k + 1
-        if token in {"with", "from"}:
+        if word in {"with", "from"}:
             skipping = True
-        elif not skipping and token not in ADVERBS | {
-            "away",
-            "over",
-            "house",
-            "home",
-            "down",
-            "close",
-            "mostly",
-            "quietly",
-        }:
-            return None
-        elif not token[0].isalnum() and token not in {"'s", "."}:
+        elif (
+            not skipping
+            and word
+            not in ADVERBS
+            | {
+                "away",
+                "over",
+                "house",
+                "home",
+                "down",
+                "close",
+                "mostly",
+                "quietly",
+            }
+        ) or (not word[0].isalnum() and word not in {"'s", "."}):
             return None
     return None
 
 
 def _dwelling(reader: Reader, i: int) -> Found | None:
-    words, token = reader.words, reader.words.low[i]
-    if token == "resident":
+    words, word = reader.words, reader.words.low[i]
+    if word == "resident":
         start = i + 2 if words.at(i + 1) == "of" else None
     else:
         start = _after(words, i + 1, {"in", "at", "near", "outside", "around", "within", "of", "to", "downtown"})
@@ -128,19 +130,19 @@ def _dwelling(reader: Reader, i: int) -> Found | None:
     who: Whom | None = None
     before = words.at(i - 1)
     near = words.low[max(0, i - 6) : i]
-    if token in {"lives", "resides", "dwells", "live", "reside", "settled"}:
+    if word in {"lives", "resides", "dwells", "live", "reside", "settled"}:
         who = reader.of_verb(i)
-    elif token == "lived":
+    elif word == "lived":
         lasting = words.at(value[1]) in {"since", "for"} and {"has", "have", "'ve", "'s"} & set(near)
         who = reader.of_verb(i) if lasting else None
-    elif token in {"living", "residing"} and before in ENJOYING:
+    elif word in {"living", "residing"} and before in ENJOYING:
         who = reader.of_verb(i - 1)
-    elif token in {"living", "residing"} and not any(
+    elif word in {"living", "residing"} and not any(
         each[0].isalnum() and each not in ADVERBS for each in words.low[:i]
     ):
         who = reader.of_verb(i)
     elif any(each in BEING for each in near) and _is_predicate(words, i):
-        who = reader.of_verb(i - (token == "resident" and before in {"a", "an"}))
+        who = reader.of_verb(i - (word == "resident" and before in {"a", "an"}))
     return None if who is None else Found("city", value, who)
 
 
@@ -150,10 +152,10 @@ def _is_predicate(words: Words, i: int) -> bool:
     if words.at(j) in {"a", "an"}:
         j -= 1
     while j >= 0 and i - j < NEAR:
-        token = words.low[j]
-        if token in BEING:
+        word = words.low[j]
+        if word in BEING:
             return True
-        if token not in ADVERBS and not token.endswith("ly"):
+        if word not in ADVERBS and not word.endswith("ly"):
             return False
         j -= 1
     return False
@@ -189,32 +191,26 @@ def _based(reader: Reader, i: int) -> Found | None:
 
 
 def _place_noun(reader: Reader, i: int) -> Found | None:
+    """`the user's city is …`, `my new flat is in …`."""
     words, noun = reader.words, reader.words.low[i]
-    if words.at(i + 1) in {"city", "base", "town"} and noun == "home":
-        return None  # read at the next word
-    first = i - 1 if words.at(i - 1) == "home" and noun in {"city", "base", "town", "address"} else i
-    if noun == "place" and words.low[i + 1 : i + 3] == ["of", "residence"]:
-        i += 2
-    elif noun == "base" and first == i:
-        return None
-    if words.at(i + 1) in {"of"} and words.at(i + 2) != "residence":
-        return None
+    compound = words.at(i - 1) == "home" and noun in {"city", "base", "town", "address"}
+    if (noun == "home" and words.at(i + 1) in {"city", "base", "town"}) or (noun == "base" and not compound):
+        return None  # read at the next word, or no home
+    first = i - 1 if compound else i
     if words.at(i + 1) == "of":
+        if words.at(i + 2) != "residence":
+            return None
         i += 2
     who, begins = reader.of_noun(first)
-    if words.at(begins - 1) in {"calls", "call"} or (noun == "home" and "calls" in words.low[max(0, i - NEAR) : i]):
+    if noun == "home" and {"calls", "call", "made", "makes"} & set(words.low[max(0, i - NEAR) : i]):
         return _calls_home(reader, i)
-    if who is Somebody.OTHER:
-        return None
     start = _copula(words, i + 1)
     if start is None and words.at(i + 1) in {"to", "as"} and _ordered(words, begins):
         start = i + 2
-    if start is None:
-        return _is_home(reader, begins, who)
-    if noun in INSIDE:
-        if words.at(start) not in {"in", "near", "at"}:
-            return None
-    elif noun == "home" and words.plain:
+    if who is Somebody.OTHER or start is None:
+        return None if who is Somebody.OTHER else _is_home(reader, begins, who)
+    inside = noun in INSIDE and words.low[i] != "residence"
+    if (inside and words.at(start) not in {"in", "near", "at"}) or (noun == "home" and words.plain):
         return None
     value = city_at(words, start)
     return Found("city", value, who, who is Somebody.UNNAMED) if value else None
@@ -279,9 +275,9 @@ def _owned(
     who, begins = reader.of_noun(i - length + 1)
     if words.low[i + 1 : i + 4] == ["of", "the", "user"]:
         who, i = reader.voice.who("user"), i + 3
-    elif words.low[i + 1 : i + 3] == ["of", "choice"]:
-        i += 2
-    elif words.at(i + 1) == "for" and words.at(i + 2) in REPLIES | {"chats"}:
+    elif words.low[i + 1 : i + 3] == ["of", "choice"] or (
+        words.at(i + 1) == "for" and words.at(i + 2) in REPLIES | {"chats"}
+    ):
         i += 2
     start = _copula(words, i + 1)
     if start is None and words.at(i + 1) == "to" and _ordered(words, begins):
@@ -304,22 +300,20 @@ def _pronoun_noun(reader: Reader, i: int) -> Found | None:
 
 def _called(reader: Reader, i: int) -> Found | None:
     """`is called …`, `prefers to be addressed as …`, `wants people to call them …`, `call me …`."""
-    words, token = reader.words, reader.words.low[i]
-    if token not in {"called", "named", "known", "addressed", "referred"} or words.at(i + 1) in {"me", "us"}:
+    words, word = reader.words, reader.words.low[i]
+    if word not in {"called", "named", "known", "addressed", "referred"} or words.at(i + 1) in {"me", "us"}:
         return _calls(reader, i)
     start = i + 1
     if words.at(start) in {"him", "her", "them", "me"}:
         return _calls(reader, i)
-    if words.at(start) == "to" and token == "referred":
+    if words.at(start) == "to" and word == "referred":
         start += 1
     if words.at(start) in {"as", "by"}:
         start += 1
-    elif token in {"known", "addressed", "referred"}:
+    elif word in {"known", "addressed", "referred"}:
         return None
     if words.at(start) == "the" and words.at(start + 1) == "name":
         start += 2
-    if token == "referred" and (pronouns := pronouns_at(words, start)):
-        return None if not pronouns else None
     value = name_at(words, start)
     if value is None:
         return None
@@ -339,10 +333,10 @@ def _wishing(words: Words, i: int) -> int | None:
         and words.low[j] in {"usually", "mostly", "generally", "now", "also", "being", "be", "to", "always"}
     ):
         j -= 1
-    token = words.at(j)
-    if token in BEING - {"been", "being", "was", "were"} or token == "been":
+    word = words.at(j)
+    if word in BEING - {"been", "being", "was", "were"} or word == "been":
         return j
-    if token in PREFERRING | {"chose", "chooses", "requests", "would", "should", "must", "may", "can", "has", "wished"}:
+    if word in PREFERRING | {"chose", "chooses", "requests", "would", "should", "must", "may", "can", "has", "wished"}:
         return j
     return None
 
@@ -352,7 +346,7 @@ def _calls(reader: Reader, i: int) -> Found | None:
     start = i + 1
     if words.at(start) == "to" and words.low[i] in {"refer", "refers", "referring"}:
         start += 1
-    if words.at(start) == "the" and words.at(start + 1) in {"user"}:
+    if words.at(start) == "the" and words.at(start + 1) == "user":
         start += 1
     if words.at(start) not in {"me", "us", "user", "him", "her", "them", "himself", "herself", "themselves"}:
         return None
@@ -464,8 +458,8 @@ def _spoken(reader: Reader, value: Span, j: int) -> Found | None:
         and words.low[j] in {"me", "us", "him", "her", "them", "to", "with", "the", "user", "everything"}
     ):
         j -= 1
-    token = words.at(j)
-    if token not in SPEAKING and token not in REPLIES and token not in {"use", "answering"}:
+    word = words.at(j)
+    if word not in SPEAKING and word not in REPLIES and word not in {"use", "answering"}:
         return None
     whom = next((k for k in range(end, j, -1) if words.low[k] in {"me", "us", "him", "her", "them", "user"}), None)
     start = j
@@ -473,18 +467,41 @@ def _spoken(reader: Reader, value: Span, j: int) -> Found | None:
         if words.low[j] in {"let", "let's"}:
             return Found("language", value, reader.voice.who("me"))
         j -= 1
-    if j >= 0 and start - j < 7 and words.low[j] not in {"answered"}:
+    if j >= 0 and start - j < 7 and words.low[j] != "answered":
         if words.low[j] == "rather" and words.at(j - 1) in {"would", "'d"}:
             j -= 1
         if words.low[j] in {"like", "love"} and words.at(j - 1) in {"'d", "would"}:
             j -= 1
         return Found("language", value, reader.of_verb(j, wishes=True))
-    ordered = token in SPEAKING | {"use"} and _is_order(words, start)
-    if not ordered or not (orders or whom is not None or token == "speak"):
+    ordered = word in SPEAKING | {"use"} and _is_order(words, start)
+    if not ordered or not (orders or whom is not None or word == "speak"):
         return None
     if words.at(value[1]) in {"to", "for", "on"} and whom is None:
         return None
     return Found("language", value, reader.voice.who("me") if whom is None else reader.of_order(whom))
+
+
+_POLITE = frozenset(
+    [
+        "please",
+        "always",
+        "just",
+        "kindly",
+        "so",
+        "from",
+        "now",
+        "on",
+        "in",
+        "future",
+        "you",
+        "can",
+        "may",
+        ",",
+        "and",
+        "then",
+        "also",
+    ]
+)
 
 
 def _is_order(words: Words, i: int) -> bool:
@@ -492,9 +509,7 @@ def _is_order(words: Words, i: int) -> bool:
     before = words.low[max(0, i - NEAR) : i]
     while ":" in before:
         before = before[before.index(":") + 1 :]
-    polite = {"please", "always", "just", "kindly", "so", "from", "now", "on", "in", "future", "you", "can", "may", ",", "and",
-              "then", "also"}  # fmt: skip
-    return all(each in polite for each in before) and i < NEAR
+    return all(each in _POLITE for each in before) and i < NEAR
 
 
 _Read = Callable[[Reader, int], Found | None]
@@ -520,7 +535,7 @@ def _table() -> Mapping[str, tuple[tuple[str, _Read], ...]]:
     add({"refer", "refers", "referred"}, "pronouns", _refers)
     add({"language", "tongue"}, "language", partial(_owned, "language", any_at))
     add(TONGUES, "language", _tongue)
-    return {token: tuple(each) for token, each in found.items()}
+    return {word: tuple(each) for word, each in found.items()}
 
 
 _TRIGGERS = _table()

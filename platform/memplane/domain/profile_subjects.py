@@ -39,6 +39,7 @@ Whom = Somebody | str
 _LINKING = frozenset({"and", "then", "but", "or"})
 _VERBS = DWELLING | GOING | CALLING | SPEAKING
 """What may begin a sentence without a subject."""
+_WISHING = frozenset({"should", "must", "may", "can", "would", "'d", "to"})
 _SAYING = frozenset({"said", "says", "wrote", "writes", "stated", "noted", "mentioned"})
 
 
@@ -106,35 +107,35 @@ class Reader:
 
     def pass_by(self, i: int) -> None:
         """Note what a word means for those after it."""
-        token = self.words.low[i]
-        if token in {",", ";", ":"}:
+        word = self.words.low[i]
+        if word in {",", ";", ":"}:
             self.supposed = self.reported = False
-        elif token in {'"', "“", "”"}:
-            self.quoted = token != "”" and not self.quoted and not (
+        elif word in {'"', "“", "”"}:
+            self.quoted = word != "”" and not self.quoted and not (
                 self.first is Somebody.USER and i - self._said <= 4
             )  # fmt: skip
-        elif token in SUPPOSING or (token in {"though", "case"} and self.words.at(i - 1) in {"as", "in"}):
+        elif word in SUPPOSING or (word in {"though", "case"} and self.words.at(i - 1) in {"as", "in"}):
             self.supposed = True
-        elif token in REPORTING:
+        elif word in REPORTING:
             self.reported = True
-        if token in _SAYING:
+        if word in _SAYING:
             self._said = i
         if self.first is None:
             self.first = self._subject(i)
 
     def _subject(self, i: int) -> Whom | None:
         """Whom the sentence is about, if this word shows it."""
-        token, following = self.words.low[i], self.words.at(i + 1)
-        owns = following == "'s" or (following == "'" and token.endswith("s"))
-        if token in THIRD:
+        word, following = self.words.low[i], self.words.at(i + 1)
+        owns = following == "'s" or (following == "'" and word.endswith("s"))
+        if word in THIRD:
             return None
-        if token in FIRST | USER and not (token in USER and self.words.at(i - 2) == "of"):
-            of = token in {"my", "our"} or owns
+        if word in FIRST | USER and not (word in USER and self.words.at(i - 2) == "of"):
+            of = word in {"my", "our"} or owns
             after = self.words.at(i + (2 if owns else 1))
-            return Somebody.OTHER if of and after not in PERSONAL else self.voice.who(token)
-        if i <= 1 and token not in NO_PERSON and self.words.at(i - 1) in {"the", "a", "an"} and token.islower():
+            return Somebody.OTHER if of and after not in PERSONAL else self.voice.who(word)
+        if i <= 1 and word not in NO_PERSON and self.words.at(i - 1) in {"the", "a", "an"} and word.islower():
             return Somebody.OTHER  # `the team moved …`
-        if self._is_name(i) and not (i == 0 and token in _VERBS):
+        if self._is_name(i) and not (i == 0 and word in _VERBS):
             if following == ":":
                 return None
             name = self._name(i)
@@ -157,32 +158,34 @@ class Reader:
             i: the verb.
             wishes: whether a wish is as good as a fact, as of a name.
         """
-        if self.supposed or self.quoted:
+        j = self._before(i, wishes=wishes)
+        if j is None:
             return Somebody.OTHER
-        low, j = self.words.low, i - 1
-        while j >= 0 and i - j <= NEAR:
-            token = low[j]
-            if token in DENIALS and not (wishes and token in {"should", "must", "may", "can", "would", "'d", "to"}):
-                return Somebody.OTHER
-            if token in ADVERBS or token in DENIALS or (token.endswith("ly") and len(token) > 4):
-                j -= 1
-            else:
-                break
-        if j < 0:
-            return self.voice.last or Somebody.USER
-        token = low[j]
-        if token == ":":
+        word = self.words.at(j)
+        if word == ":":
             return self._labelled(j)
-        if token in {"who", "which", "that"}:
+        if word in {"who", "which", "that"}:
             return self._noun(j - 1 - (self.words.at(j - 1) == ","))
-        if token in {",", ")"}:
+        if word in {",", ")"}:
             return self._inserted(j)
-        if token in _LINKING:
+        if word in _LINKING:
             linked = self.reported and self.words.at(j - 1) != ","
             return Somebody.OTHER if linked else self.first or self.voice.last or Somebody.OTHER
-        if token in {'"', "“", ";"} or token in {"please", "note", "remember"}:
+        if word in {'"', "“", ";", "please", "note", "remember"}:
             return self.first or self.voice.last or Somebody.USER
         return self._noun(j)
+
+    def _before(self, i: int, *, wishes: bool) -> int | None:
+        """Where the subject of a verb ends; ``None`` for what is denied, wished or supposed."""
+        j = i - 1
+        while j >= 0 and i - j <= NEAR and not (self.supposed or self.quoted):
+            word = self.words.low[j]
+            if word in DENIALS and not (wishes and word in _WISHING):
+                return None
+            if word not in ADVERBS | _WISHING and not (word.endswith("ly") and len(word) > 4):
+                break
+            j -= 1
+        return None if self.supposed or self.quoted else j
 
     def _labelled(self, j: int) -> Whom:
         """Whom `Kit: moved to …` is about."""
@@ -203,57 +206,56 @@ class Reader:
         """Whom the words that end at a place mean."""
         if j < 0:
             return self.voice.last or Somebody.USER
-        token, raw = self.words.low[j], self.words.raw[j]
-        if token in USER:
-            return Somebody.OTHER if self.words.at(j - 2) == "of" else self.voice.who(token)
-        if token in FIRST - {"my", "our"}:
-            return self.voice.who(token)
-        if token in THIRD:
+        word = self.words.low[j]
+        if word in USER:
+            return Somebody.OTHER if self.words.at(j - 2) == "of" else self.voice.who(word)
+        if word in FIRST - {"my", "our"}:
+            return self.voice.who(word)
+        if word in THIRD:
             first = None if self.voice.first_person else self.first
-            return first or self.voice.who(token)
-        k = j
+            return first or self.voice.who(word)
+        k, found = self._phrase(j)
+        together = not alone and found is not Somebody.USER and k >= 2 and self.words.at(k - 1) in {"and", "with"}
+        return Somebody.USER if together and self._noun(k - 2, alone=True) is Somebody.USER else found
+
+    def _phrase(self, j: int) -> tuple[int, Whom]:
+        """Where a name or a noun begins that ends at a place, and whom it means."""
+        low, k = self.words.low, j
         if self._is_name(j):
-            while k > 0 and j - k < 3 and self.words.is_capital(k - 1) and self.words.low[k - 1] not in NO_PERSON:
+            while k > 0 and j - k < 3 and self._is_name(k - 1):
                 k -= 1
-            found: Whom = self.voice.who(" ".join(self.words.raw[k : j + 1]))
-            if self.words.at(k - 1) in RELATED | {"'s", "my", "our", "his", "her", "their"}:
-                found = Somebody.OTHER
-        elif token.isalpha() and (raw.islower() or self.words.nameless):
-            found = Somebody.OTHER
-            while (
-                k > 0 and j - k < 4 and self.words.low[k - 1] not in {"and", "with"} and self.words.low[k - 1].isalpha()
-            ):
-                k -= 1
-        else:
-            return Somebody.OTHER
-        if not alone and found is not Somebody.USER and self.words.at(k - 1) in {"and", "with"} and k >= 2:
-            return Somebody.USER if self._noun(k - 2, alone=True) is Somebody.USER else found
-        return found
+            theirs = self.words.at(k - 1) in RELATED | {"'s", "my", "our", "his", "her", "their"}
+            return k, Somebody.OTHER if theirs else self.voice.who(" ".join(self.words.raw[k : j + 1]))
+        while (
+            k > 0 and j - k < 4 and low[k - 1] not in {"and", "with"} and (low[k - 1].isalpha() or low[k - 1] == "'s")
+        ):
+            k -= 1
+        return k, Somebody.OTHER
 
     def of_noun(self, i: int) -> tuple[Whom, int]:
         """Whose the thing is that a noun names, and where the words for it begin."""
         j = i - 1
         while j >= 0 and i - j <= NEAR and self.words.low[j] in OWNED_ADJECTIVES:
             j -= 1
-        token = self.words.at(j)
+        word = self.words.at(j)
         if self.supposed or self.quoted:
             return Somebody.OTHER, j
-        if j < 0 or token in {":", ".", "the", ","} and (token != "," or j == 0):
-            return Somebody.UNNAMED if token != "the" or j == 0 else Somebody.OTHER, max(j, 0)
-        if token in FIRST:
-            return self.voice.who(token), j
-        if token in THIRD:
-            return (self.voice.who(token) if self.voice.first_person else self.first or self.voice.who(token)), j
-        if token == "'s" or (token in USER and self.words.at(j - 1) != "of"):
-            k = j - 1 if token == "'s" else j
+        if j < 0 or word in {":", "."} or (j == 0 and word in {"the", ","}):
+            return Somebody.UNNAMED, max(j, 0)
+        if word in FIRST:
+            return self.voice.who(word), j
+        if word in THIRD:
+            return (self.voice.who(word) if self.voice.first_person else self.first or self.voice.who(word)), j
+        if word == "'s" or (word in USER and self.words.at(j - 1) != "of"):
+            k = j - 1 if word == "'s" else j
             return self._noun(k, alone=True), k
         return Somebody.OTHER, j
 
     def of_order(self, i: int) -> Whom:
         """Whom an order names: `call me …`, `call the user …`."""
-        token = self.words.at(i)
+        word = self.words.at(i)
         if self.supposed or self.quoted:
             return Somebody.OTHER
-        if token in {"him", "her", "them", "himself", "herself", "themselves"}:
+        if word in {"him", "her", "them", "himself", "herself", "themselves"}:
             return Somebody.OTHER if self.voice.first_person else self.first or self.voice.last or Somebody.OTHER
-        return self.voice.who(token)
+        return self.voice.who(word)

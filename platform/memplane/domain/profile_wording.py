@@ -28,46 +28,46 @@ THIRD = _set("he she they him her them his their himself herself themselves them
 USER = _set("user users")
 BEING = _set("is are am be 'm 're 's been being was were become became")
 STOP = _set(
-    "and or but with since for because where as by from who which that now until when while after before during these this "
-    "those again instead currently today yesterday tomorrow tonight please last next to over so then too also rather not "
-    "on in at soon recently permanently together alone though right already anymore nowadays lately always forever "
-    "temporarily still here there earlier later ago full part every"
+    "and or but with since for because where as by from who which that now until when while after before during "
+    "these this those again instead currently today yesterday tomorrow tonight please last next to over so then "
+    "too also rather not on in at soon recently permanently together alone though right already anymore nowadays "
+    "lately always forever temporarily still here there earlier later ago full part every"
 )
 """Words at which a value ends."""
 ADVERBS = _set(
-    "now just recently finally currently still also permanently again since already then always once even actually really "
-    "only usually mostly generally long lately happily here alone together out back soon so both all temporarily apparently "
-    "has have had 've 's is are am was were 're 'm been being officially"
+    "now just recently finally currently still also permanently again since already then always once even "
+    "actually really only usually mostly generally long lately happily here alone together out back soon so both "
+    "all temporarily apparently has have had 've 's is are am was were 're 'm been being officially"
 )
 DENIALS = _set(
-    "not never 't hardly almost nearly could might would may should shall cannot can will 'll to must until 'd longer does "
-    "did do nowhere don doesn didn won no"
+    "not never 't hardly almost nearly could might would may should shall cannot can will 'll to must until 'd "
+    "longer does did do nowhere don doesn didn won no"
 )
 """Words that deny a verb after them, or make it a wish."""
 SUPPOSING = _set(
-    "if unless whether suppose supposing supposed imagine imagined imagining wish wishes wished dream dreams dreamed "
-    "pretend pretends hypothetically"
+    "if unless whether suppose supposing supposed imagine imagined imagining wish wishes wished dream dreams "
+    "dreamed pretend pretends hypothetically"
 )
 REPORTING = _set("that who whose which said says told tells heard because when after while")
 NO_PERSON = _set(
-    "the a an this that these those it its there each every one some many note system since in on at from after before as by "
-    "for to with when while if and but then so also now today yesterday tomorrow recently currently last next january "
-    "february march april may june july august september october november december monday tuesday wednesday thursday "
-    "friday saturday sunday spring summer autumn winter profile fact update remember info summary please always during "
-    "yes no ok okay finally lately nowadays"
+    "the a an this that these those it its there each every one some many note system since in on at from after "
+    "before as by for to with when while if and but then so also now today yesterday tomorrow recently currently "
+    "last next january february march april may june july august september october november december monday "
+    "tuesday wednesday thursday friday saturday sunday spring summer autumn winter profile fact update remember "
+    "info summary please always during yes no ok okay finally lately nowadays"
 )
 HEADINGS = NO_PERSON | _set(
-    "user confirmed correction residence city home location name status statement quote important context background "
-    "preference preferences pronouns language moved"
+    "user confirmed correction residence city home location name status statement quote important context "
+    "background preference preferences pronouns language moved"
 )
 RELATED = _set(
-    "mother father mom mum dad sister brother son daughter kid child husband wife spouse partner boyfriend girlfriend aunt "
-    "uncle cousin niece nephew friend roommate flatmate neighbour neighbor boss manager mentor coworker colleague teacher "
-    "doctor dog cat client"
+    "mother father mom mum dad sister brother son daughter kid child husband wife spouse partner boyfriend "
+    "girlfriend aunt uncle cousin niece nephew friend roommate flatmate neighbour neighbor boss manager mentor "
+    "coworker colleague teacher doctor dog cat client"
 )
 PERSONAL = _set(
-    "home city town address residence location name names pronouns language tongue profile life job hometown nickname new "
-    "current preferred native first flat apartment house"
+    "home city town address residence location name names pronouns language tongue profile life job hometown "
+    "nickname new current preferred native first flat apartment house"
 )
 """What follows `the user's` where a sentence is about the user still."""
 
@@ -77,16 +77,16 @@ PLACE_NOUNS = _set("city town hometown residence home base location address flat
 INSIDE = _set("flat apartment house address place")
 """What is `in` a city, and never is one."""
 OWNED_ADJECTIVES = _set(
-    "new current actual real own home present permanent first preferred native main primary legal full given chosen display "
-    "mother usual second"
+    "new current actual real own home present permanent first preferred native main primary legal full given "
+    "chosen display mother usual second"
 )
 ENJOYING = _set("enjoys enjoy loves love likes like adores adore hates hate enjoying loving liking")
 CALLING = _set("called named known addressed referred addressing referring calling call")
 TONGUES = frozenset(each.casefold() for each in LANGUAGE[3:-1].split("|"))
 SPEAKING = _set("speak talk write chat answer reply respond communicate converse continue read switch")
 REPLIES = _set(
-    "answers replies responses conversations conversation communication messages chatting talking speaking writing chats "
-    "answer reply response addressed answered spoken written contacted being"
+    "answers replies responses conversations conversation communication messages chatting talking speaking "
+    "writing chats answer reply response addressed answered spoken written contacted being"
 )
 PREFERRING = _set(
     "prefers prefer wants want likes like rather asked asks ask requested requests wishes loves love insists"
@@ -101,21 +101,22 @@ _WITHIN = _set(
 _PREFIXES = _set("greater downtown central northern southern eastern western inner")
 _JOINERS = _set("de la las los del do da dos das di am an der upon sur les le of von van")
 _NO_PLACE = _set(
-    "fear hope peace poverty front general order bed denial work harmony parallel sin touch trash archive archives inbox "
-    "drafts draft done backlog spam outbox junk python java rust go kotlin swift ruby scala slack teams zoom notion google "
-    "gmail outlook figma jira linear asana trello linux windows ubuntu debian android kubernetes docker postgres redis kafka "
-    "azure vercel amazon microsoft apple netflix meta spotify vim neovim emacs rails django react vue svelte terraform sales "
-    "marketing engineering management finance product design support operations legal hr unit team plan tier level phase stage "
-    "sprint version group class grade room gate hall building row seat dr prof chapter section page firefox chrome safari "
-    "brave edge opera confluence dropbox onedrive icloud github gitlab bitbucket signal whatsapp telegram discord evernote "
-    "obsidian aws gcp heroku netlify cloudflare mongodb mysql sqlite postgresql oracle salesforce hubspot shopify wordpress "
-    "macos ios iphone samsung pixel thunderbird protonmail mastodon bluesky production staging"
+    "fear hope peace poverty front general order bed denial work harmony parallel sin touch trash archive "
+    "archives inbox drafts draft done backlog spam outbox junk python java rust go kotlin swift ruby scala slack "
+    "teams zoom notion google gmail outlook figma jira linear asana trello linux windows ubuntu debian android "
+    "kubernetes docker postgres redis kafka azure vercel amazon microsoft apple netflix meta spotify vim neovim "
+    "emacs rails django react vue svelte terraform sales marketing engineering management finance product design "
+    "support operations legal hr unit team plan tier level phase stage sprint version group class grade room gate "
+    "hall building row seat dr prof chapter section page firefox chrome safari brave edge opera confluence "
+    "dropbox onedrive icloud github gitlab bitbucket signal whatsapp telegram discord evernote obsidian aws gcp "
+    "heroku netlify cloudflare mongodb mysql sqlite postgresql oracle salesforce hubspot shopify wordpress macos "
+    "ios iphone samsung pixel thunderbird protonmail mastodon bluesky production staging"
 )
 """Products, folders and departments, which people move to as well."""
 _NO_CITY = _set(
-    "office offices team teams department branch role group plan project position version cloud floor room desk list tier "
-    "building side stage phase folder channel board server cluster schedule track column section seat bank job company state "
-    "meeting conference airport hotel station account campus shift queue page club chapter"
+    "office offices team teams department branch role group plan project position version cloud floor room desk "
+    "list tier building side stage phase folder channel board server cluster schedule track column section seat "
+    "bank job company state meeting conference airport hotel station account campus shift queue page club chapter"
 ) | (frozenset(ORGANISATION_LAST) - _AREAS)
 _COMMON = re.compile(
     r"[\w-]+(?:ment|tion|sion|ship|ing|ance|ence|ness|time|wide|hood|ware|side|ly)|remote|sales|finance|support|legal|product"
@@ -125,23 +126,24 @@ _COMMON = re.compile(
 )
 """Words that are no places where a sentence has no capital letters."""
 _NO_NAME = _set(
-    "back away up off out by to for in on at it not never a an the after before later again only when whenever if as about "
-    "once soon asap any anytime tomorrow tonight today now crazy this next around daily weekly directly immediately train bus "
-    "bike car foot plane boat tram ferry taxi bicycle what whatever my your his her their every everyone names me him them "
-    "maybe sometime first monday tuesday wednesday thursday friday saturday sunday lidl aldi tesco ikea walmart costco"
+    "back away up off out by to for in on at it not never a an the after before later again only when whenever if "
+    "as about once soon asap any anytime tomorrow tonight today now crazy this next around daily weekly directly "
+    "immediately train bus bike car foot plane boat tram ferry taxi bicycle what whatever my your his her their "
+    "every everyone names me him them maybe sometime first monday tuesday wednesday thursday friday saturday "
+    "sunday lidl aldi tesco ikea walmart costco"
 )
 _PASSING = _set("on after before every each for when to at in during")
 """What follows a place that somebody goes by, and no name."""
 _NO_VALUE = _set("not never unknown none nobody nothing different no private secret important missing")
 _NO_TONGUE = _set(
-    "python java javascript typescript go golang rust ruby kotlin swift php scala perl haskell sql lua elixir erlang clojure "
-    "dart zig julia matlab fortran cobol bash c r assembly html css yaml objective-c"
+    "python java javascript typescript go golang rust ruby kotlin swift php scala perl haskell sql lua elixir "
+    "erlang clojure dart zig julia matlab fortran cobol bash c r assembly html css yaml objective-c"
 )
 _TITLES = r"St|Ste|Srta?|Ft|Mt|Pt|Drs?|Prof|Mrs?|Ms|Mx|Messrs|Jr|Rev|Capt|Lt|Sgt|Col|Gen|Hon|Fr"
 _TOKEN = re.compile(
     rf"<[^<>]{{1,40}}>|(?:\b(?i:{_TITLES})|\b[^\W\d_])\.(?=\s?[^\W_])|[^\W_]+(?:[.-][^\W_]+)*|['’][^\W\d_]+|[,.;:=()\"“”/?!]"
 )
-_TECHNICAL = re.compile(r"\w*[a-z][A-Z]\w*|(?!(?:NYC|LA|SF|DC|UK|US|USA|UAE|KL|HK)$)[A-Z]{2,}")
+_TECHNICAL = re.compile(r"\w*[a-z][A-Z]\w*|(?!(?:NYC|LA|SF|DC|UK|US|USA|UAE|KL|HK)$)[A-Z]{2,3}")
 _CUT = re.compile(
     r"\s*[,;(/|].*|\s+-\s.*|\s+(?:right\s+now|yesterday|today|now|currently|again|these\s+days|at\s+the\s+moment|area|region)\b.*",
     re.IGNORECASE | re.DOTALL,
@@ -162,7 +164,7 @@ class Words:
         places: where each of its characters stood before it was freed of disguises.
         raw, low: its tokens, as written and in small letters.
         spans: where each stands.
-        plain: whether nothing behind its first word is written in capitals, or everything is: then capitals tell nothing.
+        plain: whether nothing behind its first word is in capitals, or everything is: then capitals tell nothing.
         nameless: the same of the first word too.
     """
 
@@ -180,10 +182,10 @@ class Words:
         text, places = undisguised(sentence)
         words = cls(text, places)
         for match in _TOKEN.finditer(text):
-            token = match.group()
-            if token[0] != "<":
-                words.raw.append(token)
-                words.low.append(token.lower().replace("’", "'"))
+            word = match.group()
+            if word[0] != "<":
+                words.raw.append(word)
+                words.low.append(word.lower().replace("’", "'"))
                 words.spans.append(match.span())
         letters = [each for each in words.raw if each not in {"I", "i"} and each[0].isalpha()]
         rest = letters[1:] or letters
@@ -257,8 +259,8 @@ def city_at(words: Words, start: int) -> tuple[int, int] | None:
             i += 1
         return _plain_city(words, i)
     while not words.is_capital(i) or (words.at(i) in _PREFIXES and words.is_capital(i + 1)):
-        token = words.at(i)
-        if i - start > NEAR or not token[:1].isalpha() or token in CALENDAR or token in {"with", "and", "or"}:
+        word = words.at(i)
+        if i - start > NEAR or not word[:1].isalpha() or word in CALENDAR or word in {"with", "and", "or"}:
             return None
         i += 1
     before = words.at(i - 1)
@@ -280,7 +282,9 @@ def _is_place(words: Words, start: int, end: int) -> bool:
     following = words.at(end)
     if words.at(start - 1) == "the" and following.isalpha() and following not in STOP | _AREAS | {"region"}:
         return False
-    return not any(each in _NO_PLACE or _TECHNICAL.fullmatch(raw) for each, raw in zip(inside, words.raw[start:end]))
+    return not any(
+        each in _NO_PLACE or _TECHNICAL.fullmatch(raw) for each, raw in zip(inside, words.raw[start:end], strict=True)
+    )
 
 
 def _plain_city(words: Words, start: int) -> tuple[int, int] | None:
@@ -297,13 +301,13 @@ def _name_end(words: Words, start: int) -> int:
     """Behind the last word of a name that is written with capitals."""
     end = start + 1
     while end < len(words) and end - start < NEAR:
-        token, before = words.at(end), words.raw[end - 1]
-        if words.is_capital(end) and token not in CALENDAR and not (before.endswith(".") and token in NO_PERSON):
+        word, before = words.at(end), words.raw[end - 1]
+        if words.is_capital(end) and word not in CALENDAR and not (before.endswith(".") and word in NO_PERSON):
             end += 1
-        elif token in _JOINERS and words.is_capital(end + 1) and words.at(end + 1) not in CALENDAR:
+        elif word in _JOINERS and words.is_capital(end + 1) and words.at(end + 1) not in CALENDAR:
             end += 2
-        elif token.startswith("'") and (
-            token not in {"'s", "'ve", "'re", "'m"} or words.at(end + 1) in STOP | {"", ".", ","}
+        elif word.startswith("'") and (
+            word not in {"'s", "'ve", "'re", "'m"} or words.at(end + 1) in STOP | {"", ".", ","}
         ):
             end += 1
         else:
@@ -323,8 +327,7 @@ def name_at(words: Words, start: int, *, passing: bool = False) -> tuple[int, in
     if (
         not first[:1].isalpha()
         or first.rstrip(".") in _NO_NAME
-        or first in PRONOUNS
-        and words.at(start + 1) in {"/", ""}
+        or (first in PRONOUNS and words.at(start + 1) in {"/", "", "."})
     ):
         return None
     if words.plain:
@@ -349,8 +352,8 @@ def any_at(words: Words, start: int) -> tuple[int, int] | None:
     """Where a value of any field stands that begins at a word: up to a sign or a word that ends it."""
     end = start
     while end < len(words) and end - start < NEAR:
-        token = words.at(end)
-        if token in STOP or not (token[0].isalnum() or token in {"/"} or token.startswith("'")):
+        word = words.at(end)
+        if word in STOP or not (word[0].isalnum() or word == "/" or word.startswith("'")):
             break
         end += 1
     if end == start or words.at(start) in _NO_VALUE or not words.at(start)[0].isalnum():
