@@ -294,7 +294,7 @@ def _told(policy: Policy, user_id: str, thread: str, summary: Summary) -> NewMem
     facts = [f"Decided: {each.text}" for each in summary.decisions]
     facts += [f"Open: {each.text}" for each in summary.open_items]
     title = f"Conversation {thread if len(thread) <= _TITLE else thread[: _TITLE - 1] + '…'}"
-    text = MemoryText(" ".join(parts), title=title, facts=tuple(facts))
+    text = MemoryText(" ".join(parts or facts[:1]), title=title, facts=tuple(facts))
     happened = summary.sources[-1]
     return NewMemory(
         user_id,

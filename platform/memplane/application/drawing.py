@@ -94,15 +94,17 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
             memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
             (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
         except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
-            if drawn:
+            if drawn or stated.field not in {each.field for each in read}:
                 lost.append(Lost(stated.category, SKIPPED))
         except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
             lost.append(failed(error, "preparing", stated))
-    return TurnFacts(tuple(_with_claims(found, claiming)), tuple(lost))
+    kept, fresh = _with_claims(found, claiming)
+    lost += [Lost(each.memory.category, SKIPPED) for each in fresh[MAX_DRAWN:]]
+    return TurnFacts((*kept, *fresh[:MAX_DRAWN]), tuple(lost))
 
 
-def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> list[Statement]:
-    """Statements, and those of sensitive fields besides that a turn makes in words that no rule draws.
+def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """Statements, and besides those of sensitive fields that a turn makes in words that no rule draws.
 
     One that states several fields, on which nobody could decide one by one, gives way to one for each.
     """
@@ -112,7 +114,7 @@ def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> lis
     fresh = [each for each in claims if not any(_is_part(one, other) for one in each.sensitive for other in stated)]
     covered = {stated.key for each in fresh for stated in each.sensitive} | known
     kept = [each for each in found if each in single or not {one.key for one in each.sensitive} <= covered]
-    return [*kept, *fresh[:MAX_DRAWN]]
+    return kept, fresh
 
 
 def _is_part(one: Stated, other: Stated) -> bool:

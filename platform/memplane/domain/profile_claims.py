@@ -481,27 +481,10 @@ def _spoken(reader: Reader, value: Span, j: int) -> Found | None:
     return Found("language", value, reader.voice.who("me") if whom is None else reader.of_order(whom))
 
 
-_POLITE = frozenset(
-    [
-        "please",
-        "always",
-        "just",
-        "kindly",
-        "so",
-        "from",
-        "now",
-        "on",
-        "in",
-        "future",
-        "you",
-        "can",
-        "may",
-        ",",
-        "and",
-        "then",
-        "also",
-    ]
-)
+_POLITE = frozenset({
+    "please", "always", "just", "kindly", "so", "from", "now", "on", "in", "future", "you", "can", "may", ",", "and",
+    "then", "also",
+})  # fmt: skip
 
 
 def _is_order(words: Words, i: int) -> bool:

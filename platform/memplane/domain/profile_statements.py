@@ -175,8 +175,9 @@ def _of_values(
     if depth > 8:
         return
     if isinstance(value, str):
-        if " " in value.strip() and not others:
-            yield from _of_text(value, sought, Voice(sought.names), bare=False)
+        if " " in value.strip():
+            voice = Voice(sought.names, last=Somebody.OTHER if others else None)
+            yield from _of_text(value, sought, voice, bare=False)
         return
     for key, item in _members(value):
         users = _OF_THE_USER.match(key)
@@ -189,9 +190,8 @@ def _of_values(
             if name in sought.own or of_user:
                 yield stated
         if not said and key not in _OF_ITEMS:
-            apart = others or not (not key or key == "value" or users or named)
-            inner = others if isinstance(item, str) else apart
-            yield from _of_values(item, sought, depth + 1, bare=bare, named=named or bool(users), others=inner)
+            apart = others or not (not key or key == "value" or users or named or isinstance(item, str))
+            yield from _of_values(item, sought, depth + 1, bare=bare, named=named or bool(users), others=apart)
 
 
 def _members(value: object) -> Iterator[tuple[str, object]]:
