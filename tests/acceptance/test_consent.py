@@ -123,11 +123,16 @@ class TestPaths:
         assert drawn["action"] in {"duplicate", "merged"}
         assert listed(reviewer, state="pending") == []
 
-    def test_two_fields_in_one_memory_cannot_be_decided_one_by_one(self, tenant: Tenant, caller: Caller) -> None:
-        body = {"user_id": USER, "category": "profile", "content": f"{BERLIN} The user is called Alex."}
-        refused(caller.post("/v1/memories", body), 422, "invalid_request")
-        assert tenant.count("memories", "consent_proposals") == 0
-        queue(caller)
+    def test_two_fields_in_one_memory_are_two_proposals(self, tenant: Tenant, caller: Caller, reviewer: Caller) -> None:
+        both = f"{BERLIN} The user is called Alex."
+        whole = queue(caller, both)
+        assert tenant.count("memories") == 0
+        first, second = sorted(listed(reviewer), key=lambda each: str(each["id"]) != whole)
+        assert (first["field"], first["content"], second["field"]) == ("city", both, "preferred_name")
+        refused(reviewer.post(f"/v1/consents/{whole}/approve", {}), 409, "proposal_outdated")  # the name is open still
+        decide(reviewer, second["id"])
+        assert decide(reviewer, whole)["outcome"] == "approved"
+        assert context(caller) == {"city": "Berlin", "preferred_name": "Alex"}
 
     def test_words_give_no_consent(self, caller: Caller) -> None:
         for claim in (

@@ -23,6 +23,7 @@ from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain, screened, screened_values
 from memplane.domain.text import normalise
+from memplane.domain.tombstones import value_key
 from memplane.domain.writing import constrain
 
 
@@ -175,7 +176,7 @@ def _field(rules: Rules, record: Record) -> Admitted:
     rules.check(record.category)
     value = normalise(record.field_value, "field_value")
     stated = Stated(record.field, value)
-    if stated.key[1] != record.value_hash:
+    if record.value_hash not in {stated.key[1], value_key(value)}:
         raise Invalid("value_hash: is not that of the value", field="value_hash")
     sensitive = record.field in rules.policy.sensitive_fields(record.category)
     return Admitted(replace(record, user_id=rules.user_id, field_value=value), [stated] if sensitive else ())

@@ -1,6 +1,7 @@
 """Close a conversation: what it was about is summed up, as a memory that is found like any other."""
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from memplane.application.offload import offload
 from memplane.application.once import Once
 from memplane.application.placing import Fresh, note_mentions, place
 from memplane.application.ports import Storage
+from memplane.application.proposing import known_values
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.session_records import Closing
 from memplane.application.threads import thread_user
@@ -20,9 +22,10 @@ from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotFound, StorageUnavailable
 from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Turn, Visibility
+from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.profile_statements import Sought, Stated, spoken_fields, stated_fields
 from memplane.domain.scope import Filters, read_scope
 from memplane.domain.sessions import Said, Summary, summarised
 
@@ -32,6 +35,10 @@ MOST = 1_000
 _TRIES = 3
 _TITLE = 120
 """Characters of a thread's name that a title takes."""
+_OF_HEARER = tuple(
+    (re.compile(rf"\b{word}\b", re.IGNORECASE), own)
+    for word, own in (("you are", "I am"), ("you['’]re", "I'm"), ("your", "my"), ("you", "I"))
+)
 
 
 class TurnsGone(Exception):
@@ -46,23 +53,34 @@ class Closed:
         closing: the closing that holds now, with the memory that sums the conversation up.
         summary: what the conversation was about; ``None`` when nothing in it can be told.
         rev: the thread's revision.
+        left_out: how many sentences the summary lacks because they state sensitive fields that nobody agreed to.
     """
 
     outcome: str
     closing: Closing
     summary: Summary | None
     rev: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A conversation as it was read: its last turns, oldest first, and what they come to."""
+    """A conversation as it was read: its last turns, oldest first, and what they come to.
+
+    Attributes:
+        claims: the sensitive fields that its summary states.
+        discreet: the same without the sentences that state them, where there are any.
+        left_out: how many these are.
+    """
 
     user_id: str
     turns: Sequence[Turn]
     summary: Summary | None
     memory: Memory | None
     material: SearchMaterial | None
+    claims: tuple[Stated, ...] = ()
+    discreet: "Read | None" = None
+    left_out: int = 0
 
 
 class CloseSessions:
@@ -146,7 +164,7 @@ class CloseSessions:
             NotFound: there is no such thread, or it is not the caller's.
             AmbiguousThread: several users of the caller have one, and none was named.
         """
-        thread, named, speaker = of
+        thread, named, _ = of
         scope = read_scope(principal, policy, (policy.turns_category,), now, Filters(user_id=named))
         async with self._storage.reading(principal.reach) as reader:
             user = await thread_user(reader, scope, thread, named)
@@ -158,10 +176,40 @@ class CloseSessions:
             raise NotFound("no such thread")
         turns = newest[::-1]
         summary = await offload(sum(len(turn.text) for turn in turns), summarised, turns)
+        whole = Read(user, turns, summary, None, None)
         if summary is None:
-            return Read(user, turns, None, None, None)
-        memory = prepare(principal, policy, _told(policy, user, thread, summary), now, speaker, Source.CONSOLIDATION)
-        return Read(user, turns, summary, memory, await self.gateway.material_of(memory.text))
+            return whole
+        said = {each.text: claims_in(policy, each) for each in summary.told}
+        claims = tuple(dict.fromkeys(claim for found in said.values() for claim in found))
+        if not claims:
+            return await self._composed(principal, policy, now, whole, of)
+        left_out = sum(bool(found) for found in said.values())
+        part = replace(whole, summary=summary.without(lambda each: bool(said[each.text])), left_out=left_out)
+        discreet = await self._composed(principal, policy, now, part, of)
+        return replace(await self._composed(principal, policy, now, whole, of), claims=claims, discreet=discreet)
+
+    async def _composed(
+        self, principal: Principal, policy: Policy, now: datetime, read: Read, of: tuple[str, str | None, str]
+    ) -> Read:
+        """A conversation with the memory that its summary becomes."""
+        thread, _, agent = of
+        if read.summary is None:
+            return read
+        new = _told(policy, read.user_id, thread, read.summary)
+        memory = prepare(principal, policy, new, now, agent, Source.CONSOLIDATION)
+        return replace(read, memory=memory, material=await self.gateway.material_of(memory.text))
+
+
+def claims_in(policy: Policy, said: Said) -> tuple[Stated, ...]:
+    """The sensitive fields that a sentence of a conversation states of its user, whoever says it."""
+    text = said.text
+    if said.turn.role is not Role.USER:  # `you live in Porto`
+        for word, own in _OF_HEARER:
+            text = word.sub(own, text)
+    year = (said.turn.event_time or said.turn.recorded_at).year
+    sensitive = frozenset(policy.consent.sensitive)
+    of_user = stated_fields(MemoryText(text), None, Sought(frozenset(), sensitive, year=year))
+    return (*spoken_fields(text, sensitive, year), *(each for each in of_user if each.of is None))
 
 
 async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
@@ -171,21 +219,33 @@ async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
         TurnsGone: a turn that its summary quotes was deleted since it was read.
     """
     await write.uow.lock_users([read.user_id])
+    if read.discreet is not None and read.memory is not None and not await _agreed(write, read.memory, read.claims):
+        read = read.discreet
     quoted = () if read.summary is None else [turn.id for turn in read.summary.sources]
     if quoted and not (await write.uow.closings.left(quoted)).issuperset(quoted):
         raise TurnsGone
     before = await write.uow.closings.find(read.user_id, thread)
     last = read.turns[-1].seq
     if before is not None and before.seq >= last:
-        return Closed("unchanged", before, read.summary, await write.uow.threads.revision(read.user_id, thread))
+        return Closed(
+            "unchanged", before, read.summary, await write.uow.threads.revision(read.user_id, thread), read.left_out
+        )
     told = None
     if read.memory is not None and read.material is not None:
         told = await _summed_up(write, read.memory, read.material, agent, before)
     since = await write.uow.closings.begun(read.user_id, thread) if before is None else before.first_seen
     closing = Closing(read.user_id, thread, agent, since or read.turns[0].recorded_at, write.now, last, told)
     await write.uow.closings.keep(closing)
+    if read.left_out:
+        write.lost(read.turns[-1], write.policy.turns_category, "skipped")
     rev = await write.settle(read.user_id, thread)
-    return Closed("closed", closing, read.summary, rev or 0)
+    return Closed("closed", closing, read.summary, rev or 0, read.left_out)
+
+
+async def _agreed(write: Write, memory: Memory, claims: Sequence[Stated]) -> bool:
+    """Whether a person agreed to each of some claims."""
+    known = await known_values(write, memory, {each.field for each in claims}, write.policy.categories)
+    return all(each.key in known for each in claims)
 
 
 async def _summed_up(
@@ -234,7 +294,7 @@ def _told(policy: Policy, user_id: str, thread: str, summary: Summary) -> NewMem
     facts = [f"Decided: {each.text}" for each in summary.decisions]
     facts += [f"Open: {each.text}" for each in summary.open_items]
     title = f"Conversation {thread if len(thread) <= _TITLE else thread[: _TITLE - 1] + '…'}"
-    text = MemoryText(" ".join(parts), title=title, facts=tuple(facts))
+    text = MemoryText(" ".join(parts or facts[:1]), title=title, facts=tuple(facts))
     happened = summary.sources[-1]
     return NewMemory(
         user_id,

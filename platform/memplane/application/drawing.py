@@ -24,6 +24,7 @@ from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
+from memplane.domain.profile_wording import core
 from memplane.domain.screening import plain
 
 logger = logging.getLogger("memplane.extraction")
@@ -85,7 +86,7 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
 
     Whatever goes wrong with a fact is logged and listed among what is lost: it costs neither the turn nor other facts.
     """
-    read, claims, lost = _read(policy, turn, agent)
+    read, claims, lost = _read(policy, turn, agent, now)
     found: list[Statement] = []
     claiming: list[Statement] = []
     for number, stated in enumerate((*read, *claims)):
@@ -95,13 +96,15 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
                 memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
                 (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
             except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
-                if drawn:
+                if drawn or stated.field not in {each.field for each in read}:
                     lost.append(Lost(stated.category, SKIPPED))
-    return TurnFacts(tuple(_with_claims(found, claiming)), tuple(lost))
+    kept, fresh = _with_claims(found, claiming)
+    lost += [Lost(each.memory.category, SKIPPED) for each in fresh[MAX_DRAWN:]]
+    return TurnFacts((*kept, *fresh[:MAX_DRAWN]), tuple(lost))
 
 
-def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> list[Statement]:
-    """Statements, and those of sensitive fields besides that a turn makes in words that no rule draws.
+def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+    """Statements, and besides those of sensitive fields that a turn makes in words that no rule draws.
 
     One that states several fields, on which nobody could decide one by one, gives way to one for each.
     """
@@ -111,16 +114,18 @@ def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> lis
     fresh = [each for each in claims if not any(_is_part(one, other) for one in each.sensitive for other in stated)]
     covered = {stated.key for each in fresh for stated in each.sensitive} | known
     kept = [each for each in found if each in single or not {one.key for one in each.sensitive} <= covered]
-    return [*kept, *fresh[:MAX_DRAWN]]
+    return kept, fresh
 
 
 def _is_part(one: Stated, other: Stated) -> bool:
-    """Whether two values of one field are the same but for what follows: `Lyon`, `Lyon yesterday`."""
-    a, b = one.value.casefold(), other.value.casefold()
-    return one.field == other.field and (a.startswith(b) or b.startswith(a))
+    """Whether of two values of one field one begins with the words of the other: `Kit`, `Kit Marlowe`."""
+    a, b = (each.value.casefold().replace(".", " ").split() for each in (one, other))
+    return one.field == other.field and a[: len(b)] == b[: len(a)]
 
 
-def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
+def _read(
+    policy: Policy, turn: NewTurn, agent: str, now: datetime
+) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
     """What rules find in a turn: the steps that it dictates, and facts; and what it says of sensitive fields."""
     found: list[Extracted] = []
     claims: list[Extracted] = []
@@ -135,7 +140,7 @@ def _read(policy: Policy, turn: NewTurn, agent: str) -> tuple[list[Extracted], l
             failing=lambda error: lost.append(failed(error, "extracting")),
         )  # fmt: skip
     with sparing(lost, "extracting"):
-        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker)
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=turn.event_time or now)
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     return found, claims, lost
 
@@ -174,15 +179,15 @@ def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory
 
 
 def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
-    """The rule that drew a statement knows its field and value best, unless the words say more of it."""
+    """The rule that drew a statement knows its field best, and the words its value."""
     found = stated_in(policy, memory)
     if stated.field is None or stated.value is None or stated.field not in policy.consent.sensitive:
         return found
     rules = policy.category(memory.category).pii
     value = plain(stated.value, rules, "text", policy.find_pii)
-    longer = [each.value for each in found if each.field == stated.field and each.value.startswith(value)]
+    same = [each for each in found if each.field == stated.field and _is_part(each, Stated(stated.field, value))]
     others = [each for each in found if each.field != stated.field]
-    return (Stated(stated.field, max((value, *longer), key=len)), *others)
+    return (*same[:1], *others) if same else (Stated(stated.field, core(stated.field, value)), *others)
 
 
 def as_said(turn: Turn) -> NewTurn:

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memplane.application.beside import beside, is_erased, is_rejected, rejected
+from memplane.application.beside import beside, is_erased, is_rejected, refuse_rejected, rejected
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
 from memplane.application.placing import Outcome
 from memplane.application.records import BESIDES, ContextField, Proposal
-from memplane.domain.errors import ConsentRequired, Invalid, ProposalOutdated
+from memplane.domain.consent import MULTIPLE
+from memplane.domain.errors import ConsentRequired, ProposalOutdated
 from memplane.domain.memory import (
     FULL_AUTHORITY,
     Memory,
@@ -28,11 +29,13 @@ from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Trust
 from memplane.domain.profile_statements import Sought, Stated, stated_fields
 from memplane.domain.profile_subjects import Voice, words_of
+from memplane.domain.profile_wording import core
 from memplane.domain.scope import trust_levels
 from memplane.domain.screening import screened, screened_values
 from memplane.domain.text import instant
-from memplane.domain.tombstones import value_key
 
+MOST_PROPOSED = 20
+"""The most proposals that one memory makes: of a field of several values, one for each."""
 QUEUED = "queued_for_consent"
 PREFERRED_NAME = "preferred_name"
 _TIMES = ("event_time", "valid_from", "valid_until", "expires_at")
@@ -56,7 +59,7 @@ def stated_in(policy: Policy, memory: Memory) -> tuple[Stated, ...]:
     names = words_of(memory.user_id)
     if memory.role is Role.USER and memory.actor_id:
         names |= words_of(memory.actor_id)
-    sought = Sought(own, frozenset(policy.consent.sensitive) - own, names)
+    sought = Sought(own, frozenset(policy.consent.sensitive) - own, names, memory.recorded_at.year)
     return stated_fields(memory.text, memory.attributes, sought)
 
 
@@ -77,7 +80,8 @@ async def held_back(
     """Make a proposal of a memory that would change a sensitive field; ``None`` when it changes none.
 
     The proposal belongs to the category of the field: who reads and writes that one decides, and there the memory is
-    stored. Whoever wrote it learns that it waits, and nothing else.
+    stored. Whoever wrote it learns that it waits, and nothing else. A text that changes several fields waits whole with
+    the first of them, and each other one waits by itself: the text can be approved once these are decided on.
 
     Args:
         write: the write under way, with the memory's user locked.
@@ -88,31 +92,44 @@ async def held_back(
 
     Raises:
         ValueRejected: a person refused the value.
-        Invalid: it changes several fields, on which nobody could decide one by one.
         PersonalDataRefused: the field's category takes no such words.
     """
     found = await _of_user(write, memory.user_id, stated)
-    news = [each for each in found if not await _is_known(write, memory, each, readable)]
+    known = await known_values(write, memory, {each.field for each in found}, readable)
+    news = [each for each in found if each.key not in known]
     if not news:
         return None
-    if len(news) > 1:
-        named = ", ".join(sorted({each.field for each in news}))
-        raise Invalid(
-            f"content: states more than one sensitive value ({named}); send one memory for each", field="content"
-        )
-    (change,) = news
     await refuse_refused(write, memory.user_id, found)
-    home = _at_home(write, memory, change.field)
-    if await is_rejected(write, memory) or (home.category != memory.category and await is_rejected(write, home)):
-        raise rejected()
-    known = await write.uow.consents.fields(memory.user_id, change.field)
-    proposal = Proposal(
+    # of a story that gives a field one value after another, the last one is to hold
+    changes = {each.key if each.field in MULTIPLE else each.field: each for each in news}
+    proposed: list[UUID] = []
+    await refuse_rejected(write, memory)
+    looked = {memory.category}
+    for change in list(changes.values())[:MOST_PROPOSED]:
+        home = _at_home(write, memory, change.field)
+        if home.category not in looked and await is_rejected(write, home):
+            raise rejected()
+        looked.add(home.category)
+        besides = [each for each in found if each.field != change.field] if not proposed else []
+        proposal = await _proposal(write, home, change, besides, whole=not proposed)
+        if target is not None and not proposed:
+            proposal = replace(proposal, meta={**proposal.meta, "target": str(target)})
+        there = await write.uow.consents.propose(proposal, change.key[1])
+        proposed.append(there or proposal.id)
+    write.queued(memory)
+    return Outcome(QUEUED, memory, proposal=proposed[0])
+
+
+async def _proposal(write: Write, home: Memory, change: Stated, besides: Sequence[Stated], *, whole: bool) -> Proposal:
+    """What is asked of a person: a field's new value, with the memory's words, or by itself."""
+    known = await write.uow.consents.fields(home.user_id, change.field)
+    return Proposal(
         id=new_id(),
-        user_id=memory.user_id,
+        user_id=home.user_id,
         field=change.field,
-        new_value=change.value,
-        evidence=memory.source_ids[0] if memory.source_ids else None,
-        confidence=memory.confidence,
+        new_value=core(change.field, change.value),
+        evidence=home.source_ids[0] if home.source_ids else None,
+        confidence=home.confidence,
         actor=write.principal.actor,
         policy_hash=write.policy.digest,
         created_at=write.now,
@@ -121,14 +138,10 @@ async def held_back(
         old_value=await _told_before(write, home, known),
         key_id=write.principal.key_id,
         meta={
-            "memory": _drafted(home),
-            BESIDES: sorted(list(each.key) for each in found if each.key != change.key),
-            **({"target": str(target)} if target else {}),
+            "memory": _drafted(home, whole=whole),
+            BESIDES: [list(key) for key in sorted({each.key for each in besides})[:MOST_PROPOSED]],
         },
     )
-    there = await write.uow.consents.propose(proposal, value_key(change.value))
-    write.queued(memory)
-    return Outcome(QUEUED, memory, proposal=there or proposal.id)
 
 
 async def change_held_back(write: Write, before: Memory, after: Memory, readable: Collection[str]) -> Outcome | None:
@@ -136,7 +149,7 @@ async def change_held_back(write: Write, before: Memory, after: Memory, readable
 
     Raises:
         ConsentRequired: a sensitive field that was stated in its own category would be gone from there.
-        ValueRejected, Invalid, PersonalDataRefused: as :func:`held_back`.
+        ValueRejected, PersonalDataRefused: as :func:`held_back`.
     """
     was, will = await claims_of(write, before), await claims_of(write, after)
     own, then = write.policy.sensitive_fields(before.category), write.policy.sensitive_fields(after.category)
@@ -162,11 +175,12 @@ async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
         ValueRejected: a person refused a value that it states.
     """
     found = await claims_of(write, memory)
+    known = await known_values(write, memory, {each.field for each in found} - {decided}, write.policy.categories)
     for stated in found:
-        if stated.field != decided and not await _is_known(write, memory, stated, write.policy.categories):
+        if stated.field != decided and stated.key not in known:
             raise ProposalOutdated(
-                f"the proposal's words state the field {stated.field} too, which has another value by now: let the "
-                f"{decided} be stated again on its own, and decide on that",
+                f"the proposal's words state the field {stated.field} too, which does not hold that value: decide on "
+                f"that first, or let the {decided} be stated again on its own",
                 field=stated.field,
             )
     await refuse_refused(write, memory.user_id, found)
@@ -178,9 +192,10 @@ async def refuse_refused(write: Write, user_id: str, stated: Sequence[Stated]) -
     Raises:
         ValueRejected: a person did.
     """
-    for field, key in sorted({each.key for each in stated}):
-        where = grave(field)
-        if key in await write.uow.tombstones.held(user_id, where) or await is_erased(write, user_id, where, [key]):
+    for field in sorted({each.field for each in stated}):
+        where, keys = grave(field), {each.key[1] for each in stated if each.field == field}
+        held = await write.uow.tombstones.held(user_id, where)
+        if not held.isdisjoint(keys) or await is_erased(write, user_id, where, keys):
             raise rejected()
 
 
@@ -212,14 +227,19 @@ def _at_home(write: Write, memory: Memory, field: str) -> Memory:
     )
 
 
-async def _is_known(write: Write, memory: Memory, stated: Stated, readable: Collection[str]) -> bool:
-    """Whether a field's value is the one that was decided on, for a writer who may see the memory that holds it."""
-    category = write.policy.home_of(stated.field, memory.category)
-    if category not in readable:
-        return False
-    home = replace(memory, category=category)
-    rows = await write.uow.consents.fields(memory.user_id, stated.field)
-    return any([row.value_hash == stated.key[1] and await _holds(write, home, row) for row in rows])
+async def known_values(
+    write: Write, memory: Memory, fields: Collection[str], readable: Collection[str]
+) -> frozenset[tuple[str, str]]:
+    """The values of some fields that were decided on, for a writer who may see the memories that hold them."""
+    found: set[tuple[str, str]] = set()
+    for field in sorted(fields):
+        category = write.policy.home_of(field, memory.category)
+        if category not in readable:
+            continue
+        home = replace(memory, category=category)
+        rows = await write.uow.consents.fields(memory.user_id, field)
+        found |= {Stated(field, row.field_value).key for row in rows if await _holds(write, home, row)}
+    return frozenset(found)
 
 
 async def _told_before(write: Write, memory: Memory, known: Sequence[ContextField]) -> str | None:
@@ -253,13 +273,13 @@ def grave(field: str) -> str:
     return f"field:{field}"[:63]
 
 
-def _drafted(memory: Memory) -> dict[str, object]:
-    """What a memory says, as a proposal keeps it; of one who is less trusted the value alone.
+def _drafted(memory: Memory, *, whole: bool) -> dict[str, object]:
+    """What a memory says, as a proposal keeps it; of one who is less trusted, or beside another, the value alone.
 
     A decision on a value makes all that its memory says a person's word, and nobody has decided on the rest.
     """
     always = {"visibility": memory.visibility.value, "min_trust": memory.min_trust, "pii": list(memory.pii)}
-    if memory.authority < FULL_AUTHORITY:
+    if memory.authority < FULL_AUTHORITY or not whole:
         return always | {"agent_id": memory.agent_id, "thread_id": memory.thread_id}
     times = {name: moment.isoformat() for name in _TIMES if (moment := getattr(memory, name)) is not None}
     text = {name: value for name in MemoryText.__slots__ if (value := getattr(memory.text, name))}

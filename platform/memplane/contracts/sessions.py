@@ -43,3 +43,5 @@ class ClosedSession(Message):
     memory_id: UUID | None
     """The memory that holds the summary; none without one, or where a person rejected what it says."""
     rev: int
+    left_out: int = 0
+    """Sentences that the summary lacks because they state a sensitive field that nobody agreed to."""

@@ -69,7 +69,9 @@ _WISH = re.compile(
 _SPOKEN_AS = {"language": "preferred language"}
 
 
-def claimed(text: str, fields: Collection[str], *, speaker: str | None = None) -> list[Extracted]:
+def claimed(
+    text: str, fields: Collection[str], *, speaker: str | None = None, when: datetime | None = None
+) -> list[Extracted]:
     """The fields of the profile that a message gives its author a value for, each in a sentence of its own.
 
     They are read as in any text, so that a sensitive field needs no rule for the sentence around it. The category is
@@ -79,6 +81,7 @@ def claimed(text: str, fields: Collection[str], *, speaker: str | None = None) -
         text: the message.
         fields: the fields that are looked for.
         speaker: its author's name, if known.
+        when: when it was sent.
     """
     spoken = plain_sentences(text)
     found: dict[tuple[str, str], Extracted] = {}
@@ -86,7 +89,7 @@ def claimed(text: str, fields: Collection[str], *, speaker: str | None = None) -
         asks = sentence.rstrip("\"') ").endswith("?")
         if asks or '"' in sentence or doubtful_words(_WISH.sub("", sentence)):
             continue
-        for stated in spoken_fields(sentence, fields):
+        for stated in spoken_fields(sentence, fields, when.year if when else None):
             named = _SPOKEN_AS.get(stated.field, stated.field.replace("_", " "))
             content = f"{speaker or NOBODY}'s {named} {'are' if named.endswith('s') else 'is'} {stated.value}."
             found.setdefault(

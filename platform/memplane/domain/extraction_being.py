@@ -14,7 +14,11 @@ BEING = (
         r"am (?:called |named )(?P<value>[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})",
         field="preferred_name",
     ),
-    frame("identity.name profile 5 0.9", r"go by (?P<value>[A-Z][\w'-]+)(?= |$)", field="preferred_name"),
+    frame(
+        "identity.name profile 5 0.9",
+        r"go by (?!(?:Lidl|Aldi|Tesco|Ikea|Walmart|Costco)\b)(?P<value>[A-Z][\w'-]+)(?= |$)",
+        field="preferred_name",
+    ),
     frame(
         "identity.pronouns profile 4 0.95",
         r"(?:use|go by) (?P<value>(?:she|he|they|xe|ze)/\w+(?:/\w+)?)(?: pronouns)?$",

@@ -1,11 +1,30 @@
 """Whom a statement about a profile is about, as its sentence and the one before it show."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
-from memplane.domain.profile_wording import Shape
+from memplane.domain.profile_wording import (
+    ADVERBS,
+    CALLING,
+    DENIALS,
+    DWELLING,
+    FIRST,
+    GOING,
+    HEADINGS,
+    NEAR,
+    NO_PERSON,
+    OWNED_ADJECTIVES,
+    PERSONAL,
+    RELATED,
+    REPORTING,
+    SPEAKING,
+    SUPPOSING,
+    THIRD,
+    USER,
+    Words,
+)
 
 
 class Somebody(Enum):
@@ -14,6 +33,14 @@ class Somebody(Enum):
     USER = "the user"
     OTHER = "somebody or something else"
     UNNAMED = "nobody is named"
+
+
+Whom = Somebody | str
+_LINKING = frozenset({"and", "then", "but", "or"})
+_VERBS = DWELLING | GOING | CALLING | SPEAKING
+"""What may begin a sentence without a subject."""
+_WISHING = frozenset({"should", "must", "may", "can", "would", "'d", "to"})
+_SAYING = frozenset({"said", "says", "wrote", "writes", "stated", "noted", "mentioned"})
 
 
 @dataclass(slots=True)
@@ -28,29 +55,20 @@ class Voice:
     """
 
     names: frozenset[str] = frozenset()
-    last: Somebody | None = None
+    last: Whom | None = None
     first_person: bool = False
     speaker: str | None = None
 
-    def listen(self, sentence: str) -> None:
-        """Note who says a sentence, as in `Kit: I moved to Porto`."""
-        label = _SPEAKER.match(sentence)
-        self.speaker = label["word"] if label and label["word"] not in _HEADINGS else None
-
-    def hear(self, sentence: str) -> None:
-        """Note whom a sentence is about."""
-        self.last = self._subject(sentence[:_FAR]) or self.last
-
-    def who(self, word: str) -> "Somebody | str":
+    def who(self, word: str) -> Whom:
         """Return whom a word or a name means."""
-        plain = " ".join(word.lower().removeprefix("the ").removeprefix("this ").split())
-        if plain in _FIRST:
+        plain = word.lower()
+        if plain in FIRST:
             return Somebody.USER if self.speaker is None or self.knows(self.speaker) else self.speaker
-        if plain in _THIRD:
+        if plain in THIRD:
             return Somebody.OTHER if self.first_person else self.last or Somebody.USER
-        if plain in _USER:
+        if plain in USER:
             return Somebody.OTHER if self.first_person else Somebody.USER
-        if self.first_person or word.split(maxsplit=1)[0] in _NO_PERSON:
+        if self.first_person:
             return Somebody.OTHER
         return Somebody.USER if self.knows(word) else word
 
@@ -59,91 +77,6 @@ class Voice:
         words = words_of(name)
         return bool(words) and words <= self.names
 
-    def _subject(self, sentence: str) -> Somebody | None:
-        """The first of whom a sentence speaks."""
-        for found in _SUBJECT.finditer(sentence):
-            word = found["word"]
-            if word.lower() in _THIRD:
-                continue
-            who = self.who(word)
-            if who is Somebody.OTHER and word.split()[0] in _NO_PERSON:
-                continue
-            of_theirs = found["of"] is not None and _THINGS.match(sentence, found.end()) is None
-            return Somebody.USER if who is Somebody.USER and not of_theirs else Somebody.OTHER
-        return None
-
-    def subject(self, words: str) -> Somebody | None:
-        """The same for part of a sentence; of one with a pronoun, whom that means."""
-        return self._subject(words) or self.last
-
-
-_FAR = 200
-_FIRST = frozenset({"i", "me", "my", "we", "us", "our"})
-_THIRD = frozenset({"he", "she", "they", "him", "her", "them", "his", "their"})
-_USER = frozenset({"user", "users"})
-_NO_PERSONS = """
-The A An This That These Those It Its There Each Every One Some Many Note System Since In On At From After Before
-As By For To With When While If And But Then So Also Now Today Yesterday Tomorrow Recently Currently Last Next
-January February March April May June July August September October November December Monday Tuesday Wednesday
-Thursday Friday Saturday Sunday Spring Summer Autumn Winter Profile Fact Update Remember Info Summary
-"""
-_NO_PERSON = frozenset(_NO_PERSONS.split())
-_NAME = r"[^\W\d_a-z][\w-]*(?:\s[^\W\d_a-z][\w-]*){0,2}"
-_ANYBODY = rf"(?:(?i:(?:the\s+|this\s+)?users?|i|me|my|we|us|our|he|she|they|him|her|them|his|their)\b|{_NAME})"
-_SUBJECT = re.compile(rf"\b(?P<word>{_ANYBODY})(?P<of>'s?(?=\s))?")
-_ADVERB = (
-    r"(?:has|have|had|was|is|are|am|will|just|now|recently|finally|currently|still|also|permanently|again|since|already|then"
-    r"|always|once|even|actually|really|only|since\sthen|\w+ly|usually|long)"
-)
-_BEFORE_VERB = re.compile(
-    rf"\b(?P<word>{_ANYBODY})(?:'(?P<short>ve|s|re|d|m))?(?:\s\([^()]{{0,60}}\))?"
-    r"(?:\s+(?:and|with)\s+(?:[^\s,.]+\s+){0,3}?[^\s,.]+)?(?:,[^,]{1,80},)?"
-    rf"(?:\s+(?i:{_ADVERB})){{0,4}}[\s:]*$"
-)
-_BEFORE_OWNED = re.compile(
-    rf"\b(?P<word>{_ANYBODY})(?P<of>'s?)?"
-    r"(?:\s+(?i:new|current|actual|real|own|home|present|permanent|first|preferred|native|main|primary|legal|full|given"
-    r"|chosen|display|the)){0,3}\s*$"
-)
-_BEING = re.compile(
-    rf"\b(?P<word>{_ANYBODY})(?:,[^,]{{1,80}},)?\s*(?i:is|am|are|'m|'s|became|has\sbecome|,)(?:\s+(?i:now|currently|also))?"
-    r"(?:\s+(?:an?|the))?(?:\s+[\w-]+){0,2}\s*$"
-)
-_PARTICIPLE = re.compile(r"(?:\w+\s+){0,3}(?:moved|relocated|settled|lived|been|called|named)\b", re.IGNORECASE)
-_LINKED = re.compile(rf"(?:\b(?:and|then|but)|[,;])(?:\s+(?i:{_ADVERB})){{0,3}}\s*$")
-_RELATED = re.compile(
-    r"\b(?:that|who|whose|which|said|says|told|tells|heard|because|when|after|while)\b", re.IGNORECASE
-)
-_UNREAL = re.compile(
-    r"\b(?:if|unless|whether|suppos\w+|imagin\w+|wish\w*|dream\w*|pretend\w*|as\sthough|hypothetical\w*|in\scase)\b"
-    r"[^,;:]*$"
-    r"|\b(?:could|might|would|may|should|almost|nearly|not|never|hardly|cannot|no\slonger|not\syet|until|once)"
-    r"(?:\s+(?:have|be|been|soon|even|also|really|yet|\w+ly))*\s*$"
-    r"|n't(?:\s+\w+)?\s*$|\b(?:not|never|no\slonger|hardly)\s+\w+\s*$",
-    re.IGNORECASE,
-)
-"""What makes a statement a supposition, or denies it."""
-_OPEN_QUOTE = re.compile(r"(?:^|[\s(:])['\u2018][^'’]*$")
-_QUOTING_USER = re.compile(
-    r"(?:user|\bI)\s+(?:\w+\s+)?(?:said|says|wrote|writes|stated|noted|mentioned)\b[^\"]{0,20}[\"'\u2018“]\s*"
-    r"(?:\w+\s+){0,3}$",
-    re.IGNORECASE,
-)
-_SPEAKER = re.compile(
-    rf"(?P<word>{_NAME})(?:\s(?:said|says|wrote|writes|asked))?:\s+[\"'“\u2018]?(?:I|My|We|Our|Call|Please)\b"
-)
-_HEADING_WORDS = """
-User Confirmed Correction Residence City Home Location Name Status Statement Quote Important Context Background
-Preference Preferences Pronouns Language Moved SYSTEM NOTE USER
-"""
-_HEADINGS = _NO_PERSON | frozenset(_HEADING_WORDS.split())
-_PLEASE = re.compile(r"(?:please|always|just|so|and|then|also|kindly|from now on|note|remember)?[\s,:]*", re.IGNORECASE)
-_THINGS = re.compile(
-    r"\s+(?:new\s+|current\s+|home\s+|preferred\s+|native\s+|first\s+)*(?:home|city|town|address|residence|location|name"
-    r"|pronouns?|language|tongue|profile|life|job)\b",
-    re.IGNORECASE,
-)
-
 
 @lru_cache
 def words_of(name: str) -> frozenset[str]:
@@ -151,84 +84,178 @@ def words_of(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W\d_]{2,}", name.split("@", 1)[0].casefold()))
 
 
-def about(shape: Shape, match: re.Match[str], lead: str, voice: Voice) -> "Somebody | str":
-    """Whom a statement is about: the user, somebody else, nobody that it names, or somebody by name.
+@dataclass(slots=True)
+class Reader:
+    """Reads a sentence from its first word to its last, and knows at each whom what follows is about.
 
-    Args:
-        shape: where its wording names the person.
-        match: the statement.
-        lead: what stands before it in its sentence.
+    Attributes:
+        words: the sentence.
         voice: of the text.
+        first: whom the sentence speaks of first.
+        supposed: whether what is being said is a supposition.
+        reported: whether somebody else came between, so that `and moved` may be about them.
+        quoted: whether it stands in quotation marks, and is not quoted as the user's.
     """
-    if _UNREAL.search(lead) or match.string.rstrip("\"'”’) ").endswith("?") or _quoted(lead):
-        return Somebody.OTHER
-    match shape:
-        case Shape.VERB:
-            return _of_verb(lead, match, voice)
-        case Shape.OWNED:
-            return _of_owner(lead, match, voice)
-        case Shape.ATTRIBUTE:
-            return _named(_BEING.search(lead, max(0, len(lead) - _FAR)), lead, voice) or Somebody.OTHER
-        case Shape.ASKED:
-            return _of_order(match, voice)
 
+    words: Words
+    voice: Voice
+    first: Whom | None = None
+    supposed: bool = False
+    reported: bool = False
+    quoted: bool = False
+    _said: int = field(default=-NEAR)
 
-def _quoted(lead: str) -> bool:
-    """Whether what follows stands in quotation marks, and is not quoted as the user's."""
-    odd = lead.count('"') % 2 or lead.count("“") > lead.count("”") or _OPEN_QUOTE.search(lead)
-    return bool(odd) and _QUOTING_USER.search(lead) is None
+    def pass_by(self, i: int) -> None:
+        """Note what a word means for those after it."""
+        word = self.words.low[i]
+        if word in {",", ";", ":"}:
+            self.supposed = self.reported = False
+        elif word in {'"', "“", "”"}:
+            self.quoted = word != "”" and not self.quoted and not (
+                self.first is Somebody.USER and i - self._said <= 4
+            )  # fmt: skip
+        elif word in SUPPOSING or (word in {"though", "case"} and self.words.at(i - 1) in {"as", "in"}):
+            self.supposed = True
+        elif word in REPORTING:
+            self.reported = True
+        if word in _SAYING:
+            self._said = i
+        if self.first is None:
+            self.first = self._subject(i)
 
-
-def _named(found: re.Match[str] | None, lead: str, voice: Voice) -> "Somebody | str | None":
-    """Whom a subject means that stands right before a statement."""
-    if found is None:
+    def _subject(self, i: int) -> Whom | None:
+        """Whom the sentence is about, if this word shows it."""
+        word, following = self.words.low[i], self.words.at(i + 1)
+        owns = following == "'s" or (following == "'" and word.endswith("s"))
+        if word in THIRD:
+            return None
+        if word in FIRST | USER and not (word in USER and self.words.at(i - 2) == "of"):
+            of = word in {"my", "our"} or owns
+            after = self.words.at(i + (2 if owns else 1))
+            return Somebody.OTHER if of and after not in PERSONAL else self.voice.who(word)
+        if i <= 1 and word not in NO_PERSON and self.words.at(i - 1) in {"the", "a", "an"} and word.islower():
+            return Somebody.OTHER  # `the team moved …`
+        if self._is_name(i) and not (i == 0 and word in _VERBS):
+            if following == ":":
+                return None
+            name = self._name(i)
+            return Somebody.OTHER if owns and self.words.at(i + 2) not in PERSONAL else self.voice.who(name)
         return None
-    word, before = found["word"], lead[: found.start()]
-    if word.lower() in _THIRD and not voice.first_person:
-        return voice.subject(before) or Somebody.USER
-    if before.rstrip().endswith(("'s", "'")) and not word[0].islower():
-        return Somebody.OTHER  # `the user's friend Ben`, `Kit's Porto`
-    return voice.who(word)
 
+    def _is_name(self, i: int) -> bool:
+        return not self.words.nameless and self.words.is_capital(i) and self.words.low[i] not in NO_PERSON
 
-def _of_verb(lead: str, match: re.Match[str], voice: Voice) -> "Somebody | str":
-    if _PLEASE.fullmatch(lead):
-        if match.group()[:1].islower() and not lead and not match.string[:1].islower():
+    def _name(self, start: int) -> str:
+        end = start + 1
+        while end - start < 3 and self.words.is_capital(end) and self.words.low[end] not in NO_PERSON:
+            end += 1
+        return " ".join(self.words.raw[start:end])
+
+    def of_verb(self, i: int, *, wishes: bool = False) -> Whom:
+        """Whom a verb is said of.
+
+        Args:
+            i: the verb.
+            wishes: whether a wish is as good as a fact, as of a name.
+        """
+        j = self._before(i, wishes=wishes)
+        if j is None:
             return Somebody.OTHER
-        return voice.last or Somebody.USER
-    found = _BEFORE_VERB.search(lead, max(0, len(lead) - _FAR))
-    if found and found["short"] == "s" and _PARTICIPLE.match(match.group()) is None:
-        return Somebody.OTHER  # `the note of the user's lives in Porto`
-    if who := _named(found, lead, voice):
-        return who
-    if _LINKED.search(lead):
-        if _RELATED.search(lead) and not lead.rstrip().endswith(","):
+        word = self.words.at(j)
+        if word == ":":
+            return self._labelled(j)
+        if word in {"who", "which", "that"}:
+            return self._noun(j - 1 - (self.words.at(j - 1) == ","))
+        if word in {",", ")"}:
+            return self._inserted(j)
+        if word in _LINKING:
+            linked = self.reported and self.words.at(j - 1) != ","
+            return Somebody.OTHER if linked else self.first or self.voice.last or Somebody.OTHER
+        if word in {'"', "“", ";", "please", "note", "remember"}:
+            return self.first or self.voice.last or Somebody.USER
+        return self._noun(j)
+
+    def _before(self, i: int, *, wishes: bool) -> int | None:
+        """Where the subject of a verb ends; ``None`` for what is denied, wished or supposed."""
+        j = i - 1
+        while j >= 0 and i - j <= NEAR and not (self.supposed or self.quoted):
+            word = self.words.low[j]
+            if word in DENIALS and not (wishes and word in _WISHING):
+                return None
+            if word not in ADVERBS | _WISHING and not (word.endswith("ly") and len(word) > 4):
+                break
+            j -= 1
+        return None if self.supposed or self.quoted else j
+
+    def _labelled(self, j: int) -> Whom:
+        """Whom `Kit: moved to …` is about."""
+        label = self.words.at(j - 1)
+        named = self.words.is_capital(j - 1) and label not in HEADINGS
+        return self.voice.who(self.words.raw[j - 1]) if named else self.voice.last or Somebody.USER
+
+    def _inserted(self, j: int) -> Whom:
+        """Whom a verb behind an insertion is said of: `the user, who …, moved`."""
+        opening = "(" if self.words.low[j] == ")" else ","
+        for k in range(j - 1, max(-1, j - 16), -1):
+            if self.words.low[k] == opening:
+                found = self._noun(k - 1)
+                return found if found is not Somebody.OTHER else self.first or found
+        return self.first or self.voice.last or Somebody.USER
+
+    def _noun(self, j: int, *, alone: bool = False) -> Whom:
+        """Whom the words that end at a place mean."""
+        if j < 0:
+            return self.voice.last or Somebody.USER
+        word = self.words.low[j]
+        if word in USER:
+            return Somebody.OTHER if self.words.at(j - 2) == "of" else self.voice.who(word)
+        if word in FIRST - {"my", "our"}:
+            return self.voice.who(word)
+        if word in THIRD:
+            first = None if self.voice.first_person else self.first
+            return first or self.voice.who(word)
+        k, found = self._phrase(j)
+        together = not alone and found is not Somebody.USER and k >= 2 and self.words.at(k - 1) in {"and", "with"}
+        return Somebody.USER if together and self._noun(k - 2, alone=True) is Somebody.USER else found
+
+    def _phrase(self, j: int) -> tuple[int, Whom]:
+        """Where a name or a noun begins that ends at a place, and whom it means."""
+        low, k = self.words.low, j
+        if self._is_name(j):
+            while k > 0 and j - k < 3 and self._is_name(k - 1):
+                k -= 1
+            theirs = self.words.at(k - 1) in RELATED | {"'s", "my", "our", "his", "her", "their"}
+            return k, Somebody.OTHER if theirs else self.voice.who(" ".join(self.words.raw[k : j + 1]))
+        while (
+            k > 0 and j - k < 4 and low[k - 1] not in {"and", "with"} and (low[k - 1].isalpha() or low[k - 1] == "'s")
+        ):
+            k -= 1
+        return k, Somebody.OTHER
+
+    def of_noun(self, i: int) -> tuple[Whom, int]:
+        """Whose the thing is that a noun names, and where the words for it begin."""
+        j = i - 1
+        while j >= 0 and i - j <= NEAR and self.words.low[j] in OWNED_ADJECTIVES:
+            j -= 1
+        word = self.words.at(j)
+        if self.supposed or self.quoted:
+            return Somebody.OTHER, j
+        if j < 0 or word in {":", "."} or (j == 0 and word in {"the", ","}):
+            return Somebody.UNNAMED, max(j, 0)
+        if word in FIRST:
+            return self.voice.who(word), j
+        if word in THIRD:
+            return (self.voice.who(word) if self.voice.first_person else self.first or self.voice.who(word)), j
+        if word == "'s" or (word in USER and self.words.at(j - 1) != "of"):
+            k = j - 1 if word == "'s" else j
+            return self._noun(k, alone=True), k
+        return Somebody.OTHER, j
+
+    def of_order(self, i: int) -> Whom:
+        """Whom an order names: `call me …`, `call the user …`."""
+        word = self.words.at(i)
+        if self.supposed or self.quoted:
             return Somebody.OTHER
-        return voice.subject(lead) or Somebody.OTHER
-    return Somebody.OTHER
-
-
-def _of_owner(lead: str, match: re.Match[str], voice: Voice) -> "Somebody | str":
-    owner = match.group().split(maxsplit=1)[0].lower()
-    if not lead.strip():
-        if owner in _FIRST | _THIRD | _USER:
-            return voice.who(owner)
-        return Somebody.UNNAMED
-    if owner in _FIRST:
-        return voice.who(owner)
-    if owner in _THIRD and not voice.first_person:
-        return voice.subject(lead) or Somebody.USER
-    found = _BEFORE_OWNED.search(lead, max(0, len(lead) - _FAR))
-    if found is None:
-        return Somebody.OTHER
-    apostrophe = found["of"] or owner.startswith(("'", "s'")) or found["word"].lower() in {*_FIRST, *_THIRD}
-    users = found["word"].lower().endswith(("user", "users"))
-    return (_named(found, lead, voice) or Somebody.OTHER) if apostrophe or users else Somebody.OTHER
-
-
-def _of_order(match: re.Match[str], voice: Voice) -> "Somebody | str":
-    groups = match.groupdict()
-    whom = groups.get("whom") or groups.get("who")
-    if whom is None:
-        return Somebody.USER
-    return voice.who(whom.removesuffix("'s"))
+        if word in {"him", "her", "them", "himself", "herself", "themselves"}:
+            return Somebody.OTHER if self.voice.first_person else self.first or self.voice.last or Somebody.OTHER
+        return self.voice.who(word)

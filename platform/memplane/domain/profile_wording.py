@@ -1,301 +1,376 @@
-"""The wordings that state a field of the profile, as patterns; how a value ends; and what is no value of a field."""
+"""The words by which fields of a profile are stated: a sentence as tokens, lists of words, and where a value ends.
+
+Every list is looked up by word and every look around a word is bounded, so that reading takes time in proportion to the
+length of a text.
+"""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from memplane.domain.entity_words import CALENDAR, ORGANISATION_LAST
 from memplane.domain.extraction_words import LANGUAGE
+from memplane.domain.tombstones import BLANKS, LOOK_ALIKES
 
 MAX_VALUE = 120
+NEAR = 12
+"""Words around a place that are looked at."""
 
 
-class Shape(Enum):
-    """Where a wording names the person that it is about."""
-
-    VERB = "a subject before it: `the user | lives in …`"
-    OWNED = "an owner before it: `the user | 's city is …`"
-    ATTRIBUTE = "a subject and a form of `to be` before it: `the user is a | Porto-based …`"
-    ASKED = "whom an order concerns: `call | me | …`; nobody named is the person who gives it"
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """One way to state a field.
+FIRST = _set("i me my we us our myself ourselves")
+THIRD = _set("he she they him her them his their himself herself themselves themself")
+USER = _set("user users")
+BEING = _set("is are am be 'm 're 's been being was were become became")
+STOP = _set(
+    "and or but with since for because where as by from who which that now until when while after before during "
+    "these this those again instead currently today yesterday tomorrow tonight please last next to over so then "
+    "too also rather not on in at soon recently permanently together alone though right already anymore nowadays "
+    "lately always forever temporarily still here there earlier later ago full part every"
+)
+"""Words at which a value ends."""
+ADVERBS = _set(
+    "now just recently finally currently still also permanently again since already then always once even "
+    "actually really only usually mostly generally long lately happily here alone together out back soon so both "
+    "all temporarily apparently has have had 've 's is are am was were 're 'm been being officially"
+)
+DENIALS = _set(
+    "not never 't hardly almost nearly could might would may should shall cannot can will 'll to must until 'd "
+    "longer does did do nowhere don doesn didn won no"
+)
+"""Words that deny a verb after them, or make it a wish."""
+SUPPOSING = _set(
+    "if unless whether suppose supposing supposed imagine imagined imagining wish wishes wished dream dreams "
+    "dreamed pretend pretends hypothetically"
+)
+REPORTING = _set("that who whose which said says told tells heard because when after while")
+NO_PERSON = _set(
+    "the a an this that these those it its there each every one some many note system since in on at from after "
+    "before as by for to with when while if and but then so also now today yesterday tomorrow recently currently "
+    "last next january february march april may june july august september october november december monday "
+    "tuesday wednesday thursday friday saturday sunday spring summer autumn winter profile fact update remember "
+    "info summary please always during yes no ok okay finally lately nowadays"
+)
+HEADINGS = NO_PERSON | _set(
+    "user confirmed correction residence city home location name status statement quote important context "
+    "background preference preferences pronouns language moved"
+)
+RELATED = _set(
+    "mother father mom mum dad sister brother son daughter kid child husband wife spouse partner boyfriend "
+    "girlfriend aunt uncle cousin niece nephew friend roommate flatmate neighbour neighbor boss manager mentor "
+    "coworker colleague teacher doctor dog cat client"
+)
+PERSONAL = _set(
+    "home city town address residence location name names pronouns language tongue profile life job hometown "
+    "nickname new current preferred native first flat apartment house"
+)
+"""What follows `the user's` where a sentence is about the user still."""
+
+DWELLING = _set("lives live lived resides reside residing dwells living based located settled resident")
+GOING = _set("moved relocated returned")
+PLACE_NOUNS = _set("city town hometown residence home base location address flat apartment house place")
+INSIDE = _set("flat apartment house address place")
+"""What is `in` a city, and never is one."""
+OWNED_ADJECTIVES = _set(
+    "new current actual real own home present permanent first preferred native main primary legal full given "
+    "chosen display mother usual second"
+)
+ENJOYING = _set("enjoys enjoy loves love likes like adores adore hates hate enjoying loving liking")
+CALLING = _set("called named known addressed referred addressing referring calling call")
+TONGUES = frozenset(each.casefold() for each in LANGUAGE[3:-1].split("|"))
+SPEAKING = _set("speak talk write chat answer reply respond communicate converse continue read switch")
+REPLIES = _set(
+    "answers replies responses conversations conversation communication messages chatting talking speaking "
+    "writing chats answer reply response addressed answered spoken written contacted being"
+)
+PREFERRING = _set(
+    "prefers prefer wants want likes like rather asked asks ask requested requests wishes loves love insists"
+)
+PRONOUNS = _set("she he they xe ze it any per fae ey her him them hers his theirs xem zir hir")
+_AREAS = _set(
+    "city town village north south east west suburbs outskirts centre center heart part district area middle edge"
+)
+_WITHIN = _set(
+    "in at near outside around within of by downtown central northern southern eastern western inner greater"
+)
+_PREFIXES = _set("greater downtown central northern southern eastern western inner")
+_JOINERS = _set("de la las los del do da dos das di am an der upon sur les le of von van")
+_NO_PLACE = _set(
+    "fear hope peace poverty front general order bed denial work harmony parallel sin touch trash archive "
+    "archives inbox drafts draft done backlog spam outbox junk python java rust go kotlin swift ruby scala slack "
+    "teams zoom notion google gmail outlook figma jira linear asana trello linux windows ubuntu debian android "
+    "kubernetes docker postgres redis kafka azure vercel amazon microsoft apple netflix meta spotify vim neovim "
+    "emacs rails django react vue svelte terraform sales marketing engineering management finance product design "
+    "support operations legal hr unit team plan tier level phase stage sprint version group class grade room gate "
+    "hall building row seat dr prof chapter section page firefox chrome safari brave edge opera confluence "
+    "dropbox onedrive icloud github gitlab bitbucket signal whatsapp telegram discord evernote obsidian aws gcp "
+    "heroku netlify cloudflare mongodb mysql sqlite postgresql oracle salesforce hubspot shopify wordpress macos "
+    "ios iphone samsung pixel thunderbird protonmail mastodon bluesky production staging"
+)
+"""Products, folders and departments, which people move to as well."""
+_NO_CITY = _set(
+    "office offices team teams department branch role group plan project position version cloud floor room desk "
+    "list tier building side stage phase folder channel board server cluster schedule track column section seat "
+    "bank job company state meeting conference airport hotel station account campus shift queue page club chapter"
+) | (frozenset(ORGANISATION_LAST) - _AREAS)
+_COMMON = re.compile(
+    r"[\w-]+(?:ment|tion|sion|ship|ing|ance|ence|ness|time|wide|hood|ware|side|ly)|remote|sales|finance|support|legal|product"
+    r"|prod|design|research|security|operations|ops|devops|data|backend|frontend|platform|cloud|decaf|tea|coffee|weekly"
+    r"|daily|mornings|evenings|nights|mondays|postgres\w*|town|luxury|style|bits|quiet|cold|small|big|nice|far|warm|mine|his"
+    r"|her|their|my|our|your|bed|it|a|an|the|what|very",
+)
+"""Words that are no places where a sentence has no capital letters."""
+_NO_NAME = _set(
+    "back away up off out by to for in on at it not never a an the after before later again only when whenever if "
+    "as about once soon asap any anytime tomorrow tonight today now crazy this next around daily weekly directly "
+    "immediately train bus bike car foot plane boat tram ferry taxi bicycle what whatever my your his her their "
+    "every everyone names me him them maybe sometime first monday tuesday wednesday thursday friday saturday "
+    "sunday lidl aldi tesco ikea walmart costco"
+)
+_PASSING = _set("on after before every each for when to at in during")
+"""What follows a place that somebody goes by, and no name."""
+_NO_VALUE = _set("not never unknown none nobody nothing different no private secret important missing")
+_NO_TONGUE = _set(
+    "python java javascript typescript go golang rust ruby kotlin swift php scala perl haskell sql lua elixir "
+    "erlang clojure dart zig julia matlab fortran cobol bash c r assembly html css yaml objective-c"
+)
+_TITLES = r"St|Ste|Srta?|Ft|Mt|Pt|Drs?|Prof|Mrs?|Ms|Mx|Messrs|Jr|Rev|Capt|Lt|Sgt|Col|Gen|Hon|Fr"
+_TOKEN = re.compile(
+    rf"<[^<>]{{1,40}}>|(?:\b(?i:{_TITLES})|\b[^\W\d_])\.(?=\s?[^\W_])|[^\W_]+(?:[.-][^\W_]+)*|['’][^\W\d_]+|[,.;:=()\"“”/?!]"
+)
+_TECHNICAL = re.compile(r"\w*[a-z][A-Z]\w*|(?!(?:NYC|LA|SF|DC|UK|US|USA|UAE|KL|HK)$)[A-Z]{2,3}")
+_CUT = re.compile(
+    r"\s*[,;(/|].*|\s+-\s.*|\s+(?:right\s+now|yesterday|today|now|currently|again|these\s+days|at\s+the\s+moment|area|region)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_BEFORE_CITY = re.compile(
+    r"(?:(?:the\s+)?(?:city|town|village|centre|center|heart|north|south|east|west|suburbs|outskirts)\s+of\s+"
+    r"|(?:the|greater|downtown|central|northern|southern|eastern|western|inner)\s+(?=\S))+",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Words:
+    """A sentence as words and signs.
 
     Attributes:
-        shape: where the person is named.
-        pattern: the words, with the group ``value``; a group ``whom`` names the person inside them.
+        text: the sentence.
+        places: where each of its characters stood before it was freed of disguises.
+        raw, low: its tokens, as written and in small letters.
+        spans: where each stands.
+        plain: whether nothing behind its first word is in capitals, or everything is: then capitals tell nothing.
+        nameless: the same of the first word too.
     """
 
-    shape: Shape
-    pattern: re.Pattern[str]
+    text: str
+    places: Sequence[int]
+    raw: list[str] = field(default_factory=list)
+    low: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    plain: bool = False
+    nameless: bool = False
+
+    @classmethod
+    def of(cls, sentence: str) -> "Words":
+        """The words of a sentence, freed of invisible characters and disguised letters."""
+        text, places = undisguised(sentence)
+        words = cls(text, places)
+        for match in _TOKEN.finditer(text):
+            word = match.group()
+            if word[0] != "<":
+                words.raw.append(word)
+                words.low.append(word.lower().replace("’", "'"))
+                words.spans.append(match.span())
+        letters = [each for each in words.raw if each not in {"I", "i"} and each[0].isalpha()]
+        rest = letters[1:] or letters
+        loud = all(each.isupper() for each in letters)
+        words.plain = loud or all(each.islower() for each in rest)
+        words.nameless = loud or all(each.islower() for each in letters)
+        return words
+
+    def __len__(self) -> int:
+        """How many tokens there are."""
+        return len(self.raw)
+
+    def at(self, place: int) -> str:
+        """The word at a place in small letters; nothing outside the sentence."""
+        return self.low[place] if 0 <= place < len(self.low) else ""
+
+    def is_capital(self, place: int) -> bool:
+        """Whether the word at a place begins with a capital, as names do, or with a letter of a script without any."""
+        first = self.raw[place][0] if 0 <= place < len(self.raw) else ""
+        return first.isalpha() and not first.islower()
+
+    def said(self, start: int, end: int, original: str) -> str:
+        """What the sentence says from one word to before another, without invisible characters."""
+        first, last = self.spans[start][0], self.spans[end - 1][1]
+        said = original[self.places[first] : self.places[last - 1] + 1]
+        return " ".join("".join(c for c in said if c not in BLANKS and unicodedata.category(c) != "Cf").split())
 
 
-_AFTER = (
-    r"and|but|with|since|for|because|where|as|by|from|who|which|now|until|when|while|after|before|during|these|this|again"
-    r"|instead|currently|today|please|last|next|to|or|over|so|then|too|also|rather|not|on\s+\w+days?|soon|recently|permanently|together|alone|though"
-    r"|in\s+\d{4}|in\s+(?:the|his|her|their|early|late|mid\w*|spring|summer|autumn|winter|january|february|march|april|may"
-    r"|june|july|august|september|october|november|december)"
-)
-_SHORT = (
-    r"\b(?:(?:drs?|prof|mr|mrs|ms|mx|messrs|ste?|srt?a?|jr|rev|fr|capt|lt|sgt|col|gen|hon|mt|ft|pt)\.(?=\s?[^\W_])"
-    r"|[^\W\d_]\.(?=\s?(?!(?-i:The|An?|He|She|They|It|We|I|His|Her|Their|This|That)\b)(?-i:[^\W\d_a-z])))"
-)
-"""An abbreviated title, a saint or an initial, whose dot ends nothing."""
-_END = rf"(?=\s*(?:[,.;:!?()\n\"”]|$|\s(?:{_AFTER})\b))"
-_ANY = rf"(?P<value>(?:{_SHORT}|[^\s,.;:!?()])(?:{_SHORT}|[^,.;:!?()\n]){{0,{MAX_VALUE}}}?){_END}"
-_IS = (
-    r"(?:\s*[:=]\s*|\s+(?:is|are|be|was changed to|changed to|has changed to|should be|shall be|would be)\s+)"
-    r"(?:now\s+|currently\s+)?"
-)
-_NOW = r"(?:(?:now|just|recently|finally|currently|still|also|permanently|again|since)\s+){0,3}"
-_OWNED = r"(?:(?:'s|s'|\bmy|\bour|\bhis|\bher|\btheir|\bthe|\buser|\bnew|\bcurrent|\bactual|\breal|\bown|^)\s*)"
-_TO_BE = r"(?:is|am|are|'m|'re|'s)"
-_CALLING = r"(?:call(?:ed|ing)?|named|addressed|addressing|referred\s+to)"
-_TONGUE = rf"(?P<value>{LANGUAGE})\b"
-_WHOM = r"(?P<whom>the\s+user|me|us|him|her|them|[^\W\d_]+)"
-_WHOSE = r"(?P<whom>my|our|the\s+user's|his|her|their)"
-_PLEASE = r"(?:(?:please|always|just|kindly|so|from\s+now\s+on|in\s+future|you\s+can|you\s+may),?\s+){0,3}"
-_CHANGE = r"\b(?:change|update|set|switch|correct)(?:e?d)?\s+"
-_SPEAK = r"(?:speak|talk|write|chat|answer|reply|respond|communicate|converse)"
-_SPOKEN = (
-    rf"\s*(?:(?:you\s+|us\s+|everyone\s+)?(?:to\s+)?(?:{_SPEAK}|read|be\s+(?:addressed|answered|spoken\s+to))\s+"
-    r"(?:(?:to|with)\s+)?(?:(?:me|him|her|them)\s+)?(?:in\s+)?|(?:all\s+)?(?:answers|replies|conversations?|communication"
-    r"|messages|responses|chatting|talking|speaking|writing|being\s+\w+)\s+(?:in\s+)?)"
-)
-
-_WORDINGS: Mapping[str, Sequence[tuple[Shape, str]]] = {
-    "city": (
-        (
-            Shape.VERB,
-            (
-                rf"(?:\b(?:lives|resides|dwells)|(?:\b|(?=')){_TO_BE}\s+{_NOW}(?:living|based|located|residing|resident|settled)"
-                r"|(?:(?<=\bi\s)|(?<=\bwe\s)|(?<=\bthey\s)|(?<=\bnow\s)|(?<=\bcurrently\s)|(?<=\bstill\s))(?:live|reside))"
-                r"(?:\s+(?:now|currently|alone|together|happily|here|permanently|again|mostly|out)){0,3}"
-                r"(?:\s+with\s[^,.;]{1,40}?)?"
-                rf"\s+(?:in|at|near|outside|around|within|of|close\s+to)\s+{_ANY}"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                rf"(?:\b|(?='))(?:has|have|'ve|'s)\s+{_NOW}(?:lived|been\s+(?:living|based))\s+(?:here\s+)?in\s+{_ANY}"
-                r"(?=\s+(?:since|for)\b)"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                rf"\b{_NOW}(?:moved|relocated|settled)(?:\s+(?:back|away|over|house|home|down|out|here)){{0,2}}"
-                r"(?:\s+from\s+[^,.;]{1,40}?)?"
-                rf"\s+(?:to|in)\s+{_ANY}"
-            ),
-        ),
-        (
-            Shape.OWNED,
-            (
-                rf"{_OWNED}(?:home\s+city|home\s+base|city|town|residence|place\s+of\s+residence|home|location)"
-                rf"(?:\s+of\s+residence)?{_IS}(?:in\s+)?{_ANY}"
-            ),
-        ),
-        (Shape.ASKED, rf"^(?:(?:currently|now)\s+)?(?:living|residing)\s+(?:in|near)\s+{_ANY}"),
-        (Shape.ATTRIBUTE, rf"\b(?:resident|inhabitant)\s+of\s+{_ANY}"),
-        (Shape.VERB, r"\bcalls?\s+(?P<value>[^,.;:!?()\n]{1,60}?)\s+(?:(?:his|her|their|my|our)\s+)?home\b"),
-        (
-            Shape.VERB,
-            r"\bma(?:de|kes?)\s+(?P<value>[^,.;:!?()\n]{1,60}?)\s+(?:his|her|their|my|our)\s+(?:new\s+)?home\b",
-        ),
-        (
-            Shape.ASKED,
-            (
-                rf"^(?P<value>{_SHORT}?[^,.;:!?()\n]{{1,60}}?)\s+(?:is|has\s+become|became)\s+(?:now\s+)?(?:where\s+"
-                rf"(?P<who>i|we|the\s+user|they)\s+(?:now\s+)?lives?\b|{_WHOSE}\s+(?:(?:new|current)\s+)?(?:home|city)\b"
-                r"(?!\s+(?:page|office|team|port|server|branch|screen)\b))"
-            ),
-        ),
-        (Shape.ASKED, rf"{_CHANGE}{_WHOSE}\s+(?:home\s+)?(?:city|location|town|residence)\s+(?:to|as)\s+{_ANY}"),
-        (Shape.ATTRIBUTE, r"(?P<value>(?-i:[^\W\d_a-z])[^\s,.;:!?()]{1,60})-based\b"),
-    ),
-    "preferred_name": (
-        (
-            Shape.VERB,
-            (
-                rf"(?:\b|(?=')){_TO_BE}\s+{_NOW}(?:usually\s+|mostly\s+|generally\s+)?(?:called|named|known\s+as|addressed\s+as)"
-                rf"\s+{_ANY}"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                r"\b(?:prefers?|likes?|wants?|wishes|asks?|asked|would\s+like|(?<='d\s)like|chose|chooses|loves?|requests?"
-                r"|requested)\s+(?:to\s+be\s+|being\s+|(?:that\s+)?(?:people|everyone|others|us|you)\s+(?:to\s+)?)?"
-                rf"{_CALLING}(?:\s+(?:him|her|them|me))?(?:\s+as|\s+by)?(?:\s+the\s+name)?\s+{_ANY}"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                r"\b(?:should|must|may|can|is\s+to|has\s+to|would\s+rather)\s+(?:\w+\s+)?be\s+"
-                rf"(?:called|named|(?:addressed|referred\s+to|known)\s+as)\s+{_ANY}"
-            ),
-        ),
-        (Shape.VERB, rf"\b(?:goes|go)\s+by(?:\s+the\s+(?:name|nickname)(?:\s+of)?)?\s+(?![^\s]+/){_ANY}"),
-        (Shape.OWNED, rf"{_OWNED}(?:(?:preferred|first|given|display|chosen)[\s_])?name{_IS}{_ANY}"),
-        (Shape.ASKED, rf"^{_PLEASE}(?:call|address|refer\s+to)\s+{_WHOM}\s+(?:as\s+|by\s+)?{_ANY}"),
-        (
-            Shape.ASKED,
-            rf"\b(?:calls?|address(?:es)?|refers?\s+to)\s+(?P<whom>me|the\s+user)\s+(?:as\s+|by\s+)?{_ANY}",
-        ),
-        (Shape.ASKED, rf"{_CHANGE}{_WHOSE}\s+(?:(?:preferred|first|display)\s+)?name\s+to\s+{_ANY}"),
-        (Shape.VERB, rf"\b(?:prefers?|uses?)\s+the\s+name\s+{_ANY}"),
-    ),
-    "pronouns": (
-        (Shape.OWNED, rf"\bpronouns?{_IS}{_ANY}"),
-        (
-            Shape.VERB,
-            (
-                r"\b(?:uses?|goes\s+by|go\s+by|prefers?|takes?)\s+(?:the\s+pronouns?\s+)?"
-                r"(?P<value>(?:she|he|they|xe|ze|it|any|per|fae|ey)(?:\s?/\s?\w+)+)"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                r"\b(?:uses?|goes\s+by|prefers?)\s+(?:the\s+)?(?P<value>she|he|they|it|any|no|neutral|gender-neutral)"
-                r"\s+pronouns"
-            ),
-        ),
-        (
-            Shape.ASKED,
-            (
-                r"\brefers?\s+to\s+(?P<whom>me|the\s+user)\s+(?:as|with|by|using)\s+(?:the\s+pronouns?\s+)?"
-                r"(?P<value>(?:she|he|they|xe|ze|it|any)\b(?:\s?/\s?\w+)*)"
-            ),
-        ),
-        (Shape.OWNED, r"\bpronouns?\s+(?P<value>(?:she|he|they|xe|ze|it|any)\b(?:\s?/\s?\w+)*)"),
-    ),
-    "language": (
-        (
-            Shape.OWNED,
-            (
-                rf"{_OWNED}(?:(?:native|first|preferred|mother|main|primary|usual)\s+)?(?:language|tongue)(?:\s+of\s+choice|\s+for\s+(?:replies|answers|chats?))?"
-                rf"{_IS}{_ANY}"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                rf"\b(?:prefers?|(?:wants?|likes?|would\s+like|(?<='d\s)like|would\s+rather|(?<='d\s)rather)(?={_SPOKEN}))\s+"
-                rf"(?:{_SPOKEN})?{_TONGUE}(?!\s+(?:food|cuisine|wine|music|films?|movies|cinema|beer|cars?|bread|books"
-                r"|literature|tea|coffee|clothes|design))"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                r"\b(?:should|must|is\s+to)\s+be\s+(?:addressed|answered|spoken\s+to|written\s+to|contacted)\s+in\s+"
-                rf"{_TONGUE}"
-            ),
-        ),
-        (
-            Shape.VERB,
-            (
-                rf"\bspeaks?\s+{_TONGUE}\s+(?:natively|as\s+(?:an?\s+|his\s+|her\s+|their\s+|my\s+)?(?:first|native|main|mother"
-                r"|preferred))"
-            ),
-        ),
-        (Shape.ATTRIBUTE, rf"\bnative\s+(?:speaker\s+of\s+)?{_TONGUE}"),
-        (
-            Shape.ASKED,
-            (
-                rf"^{_PLEASE}(?:{_SPEAK}|continue)(?:\s+(?:(?:to|with)\s+)?{_WHOM})?\s+in\s+{_TONGUE}"
-                r"(?!\s+(?:to|for|on|what|how|that|this|about)\b)"
-            ),
-        ),
-        (Shape.ASKED, rf"^{_PLEASE}(?:speak|use)\s+{_TONGUE}\s+(?:to|with|for)\s+{_WHOM}"),
-        (Shape.ASKED, rf"^{_PLEASE}(?:let's|let\s+us)\s+(?:{_SPEAK}|continue|switch)\s+(?:in\s+|to\s+)?{_TONGUE}"),
-        (Shape.ASKED, rf"{_CHANGE}{_WHOSE}\s+(?:preferred\s+)?language\s+to\s+{_ANY}"),
-    ),
-}
-_HINTS: Mapping[str, tuple[str, ...]] = {
-    "city": ("liv", "resid", "dwell", "based", "located", "settled", "moved", "relocat", "city", "town", "home",
-             "location", "inhabitant"),
-    "preferred_name": ("call", "name", "known as", "goes by", "go by", "address", "refer to", "refers to"),
-    "pronouns": ("pronoun", "/", "refer to", "refers to"),
-    "language": ("language", "tongue", *(each.lower() for each in LANGUAGE[3:-1].split("|"))),
-}  # fmt: skip
-"""Something that stands in every wording of a field: texts without it are not looked at further."""
-_NO_PLACE = re.compile(
-    r"(?:an?|his|her|their|my|our|your|this|that|it|fear|hope|peace|poverty|front|general|order|bed|denial|work|home|harmony"
-    r"|parallel|sin|touch|with|together|the (?:past|present|future|moment|same|countryside|suburbs|city|dark))\b|\d",
-    re.IGNORECASE,
-)
-_NO_CITY = re.compile(
-    r".*\b(?:office|team|department|branch|role|group|plan|project|position|version|cloud|floor|room|desk|list|tier|building"
-    r"|side|stage|phase|folder|channel|board|server|cluster|region|schedule|track|column|section|seat|bank|job|company)$",
-    re.IGNORECASE,
-)
-"""Where something else than a person is moved to."""
-_NO_NAME = re.compile(
-    r"(?:back|away|up|off|out|by|to|for|in|on|at|it|not|never|a|an|the|after|before|later|again|only|every\w*|when\w*|if|as"
-    r"|about|once|soon|asap|any\s?time|tomorrow|tonight|today|now|crazy|this|next|around|daily|weekly|directly|immediately"
-    r"|(?:she|he|they|xe|ze|it|any)(?:\s?/|$)|train|bus|bike|car|foot|plane|boat|tram|ferry|taxi|bicycle|what\w*|my|your|his|her|their)\b",
-    re.IGNORECASE,
-)
-_NO_VALUE = re.compile(r"(?:not|no longer|never|unknown|none|nobody|nothing|different|no one)\b", re.IGNORECASE)
-_NO_TONGUE = re.compile(
-    r"(?:python|java|javascript|typescript|go|golang|rust|ruby|kotlin|swift|php|scala|perl|haskell|sql|lua|elixir|erlang"
-    r"|clojure|dart|zig|julia|matlab|fortran|cobol|bash|c|c\+\+|c#|f#|r|objective-c|assembly|html|css|yaml)(?![\w+#])",
-    re.IGNORECASE,
-)
-"""Languages that nobody is spoken to in."""
-_WITHIN = re.compile(r"\b(?:in|at|near)\s+(?:the\s+)?(?=[^\W\d_a-z])")
-_DATE = re.compile(
-    r"(?:(?:next|last|this)\s|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july"
-    r"|august|september|october|november|december)",
-    re.IGNORECASE,
-)
+def undisguised(text: str) -> tuple[str, Sequence[int]]:
+    """A text without invisible characters and disguised letters, and where each of its characters stood."""
+    if text.isascii():
+        return text, range(len(text))
+    letters: list[str] = []
+    places: list[int] = []
+    for place, c in enumerate(text):
+        for plain in _plain(c):
+            letters.append(plain)
+            places.append(place)
+    return "".join(letters), places
 
 
-@lru_cache
-def wordings(field: str) -> tuple[Wording, ...]:
-    """Those of a field: the ones that are known for it, and its own name with a value."""
-    words = r"[\s_-]+".join(map(re.escape, re.split(r"[_-]", field)))
-    named = (Shape.OWNED, rf"{_OWNED}{words}{_IS}{_ANY}")
-    known = (*_WORDINGS.get(field, ()), named)
-    return tuple(Wording(shape, re.compile(pattern, re.IGNORECASE)) for shape, pattern in known)
+@lru_cache(maxsize=8_192)
+def _plain(c: str) -> tuple[str, ...]:
+    if c.isascii():
+        return (c,)
+    found: list[str] = []
+    for letter in unicodedata.normalize("NFKC", c):
+        if letter in BLANKS or unicodedata.category(letter) == "Cf":
+            continue
+        folded = letter.casefold().translate(LOOK_ALIKES) if not letter.isascii() else letter
+        plain = folded.upper() if folded.isascii() and letter.isupper() else folded if folded.isascii() else letter
+        found.append("'" if plain == "’" else plain[:1] or letter)
+    return tuple(found)
 
 
-def hinted(plain: str, fields: Iterable[str]) -> list[str]:
-    """Those of some fields that a text may state in some wording."""
-    low = " ".join(plain.lower().split())
-    return [each for each in fields if any(hint in low for hint in _HINTS.get(each, (re.split(r"[_-]", each)[0],)))]
+def core(name: str, value: str) -> str:
+    """A value without what surrounds it: of `downtown Porto` and `Porto, Portugal` the city; no name is cut."""
+    said = " ".join(value.strip(" .'\"“”-").split())[:MAX_VALUE]
+    if name == "city":
+        said = _BEFORE_CITY.sub("", _CUT.sub("", said, count=1), count=1) or said
+    elif name == "language":
+        said = _CUT.sub("", said, count=1) or said
+    return said
 
 
-def value_of(field: str, said: str, plain: str) -> str | None:
-    """A value as it is proposed; ``None`` when it is none of the field.
+def city_at(words: Words, start: int) -> tuple[int, int] | None:
+    """Where a place is named that begins at a word or soon after, as in `a small flat in Graz`."""
+    i = start
+    if words.plain:
+        while words.at(i) in _WITHIN or words.at(i) == "the":
+            i += 1
+        return _plain_city(words, i)
+    while not words.is_capital(i) or (words.at(i) in _PREFIXES and words.is_capital(i + 1)):
+        word = words.at(i)
+        if i - start > NEAR or not word[:1].isalpha() or word in CALENDAR or word in {"with", "and", "or"}:
+            return None
+        i += 1
+    before = words.at(i - 1)
+    near = i == start or before in _WITHIN or before in {"the", "in", "at", "to"}
+    if before == "of" and words.at(i - 2) not in _AREAS:
+        near = i == start
+    if before == "the" and i - 1 > start:
+        near = words.at(i - 2) in _WITHIN
+    end = _name_end(words, i)
+    return (i, end) if near and _is_place(words, i, end) else None
+
+
+def _is_place(words: Words, start: int, end: int) -> bool:
+    inside = words.low[start:end]
+    if end - start > 6 or any(each[0].isdigit() for each in inside):
+        return False
+    if inside[0] in CALENDAR or words.at(end) in _NO_CITY or inside[-1] in _NO_CITY:
+        return False
+    following = words.at(end)
+    if words.at(start - 1) == "the" and following.isalpha() and following not in STOP | _AREAS | {"region"}:
+        return False
+    return not any(
+        each in _NO_PLACE or _TECHNICAL.fullmatch(raw) for each, raw in zip(inside, words.raw[start:end], strict=True)
+    )
+
+
+def _plain_city(words: Words, start: int) -> tuple[int, int] | None:
+    end = start
+    while end - start < 3 and words.at(end)[:1].isalpha() and words.at(end) not in STOP:
+        end += 1
+    inside = words.low[start:end]
+    if not 1 <= len(inside) <= 2 or _COMMON.fullmatch(inside[0]) or inside[-1] in _NO_CITY or inside[0] in CALENDAR:
+        return None
+    return None if any(each in _NO_PLACE for each in inside) else (start, end)
+
+
+def _name_end(words: Words, start: int) -> int:
+    """Behind the last word of a name that is written with capitals."""
+    end = start + 1
+    while end < len(words) and end - start < NEAR:
+        word, before = words.at(end), words.raw[end - 1]
+        if words.is_capital(end) and word not in CALENDAR and not (before.endswith(".") and word in NO_PERSON):
+            end += 1
+        elif word in _JOINERS and words.is_capital(end + 1) and words.at(end + 1) not in CALENDAR:
+            end += 2
+        elif word.startswith("'") and (
+            word not in {"'s", "'ve", "'re", "'m"} or words.at(end + 1) in STOP | {"", ".", ","}
+        ):
+            end += 1
+        else:
+            break
+    return end
+
+
+def name_at(words: Words, start: int, *, passing: bool = False) -> tuple[int, int] | None:
+    """Where somebody is named that begins at a word.
 
     Args:
-        field: the field.
-        said: what a wording gives as its value, without invisible characters.
-        plain: the same without disguised letters.
+        words: the sentence.
+        start: where the name begins.
+        passing: whether a shop on the way could stand there as well.
     """
-    value = said.strip(" .'\"“”-")[:MAX_VALUE]
-    if not value or _NO_VALUE.match(plain):
+    first = words.at(start)
+    if (
+        not first[:1].isalpha()
+        or first.rstrip(".") in _NO_NAME
+        or (first in PRONOUNS and words.at(start + 1) in {"/", "", "."})
+    ):
         return None
-    refused: object = None
-    match field:
-        case "city":
-            if within := _WITHIN.search(value):  # `a small flat in Graz`
-                value = plain = value[within.end() :]
-            value = re.sub(r"^(?:the\s+)?(?:city|town|village)\s+of\s+", "", value, flags=re.IGNORECASE)
-            refused = not value or _NO_PLACE.match(plain) or _DATE.match(plain) or _NO_CITY.match(value)
-        case "preferred_name":
-            refused = _NO_NAME.match(plain) or len(value.split()) > 5
-        case "language":
-            refused = _NO_TONGUE.match(plain)
-        case _:
-            pass
-    return None if refused else value
+    if words.plain:
+        end = start
+        while end - start < 3 and words.at(end)[:1].isalpha() and words.at(end) not in STOP:
+            end += 1
+        return (start, end) if 1 <= end - start <= 2 else None
+    if not words.is_capital(start):
+        return None
+    end = _name_end(words, start)
+    if (
+        passing
+        and words.at(end) in _PASSING
+        and words.at(end) != "at"
+        and words.at(end + 1) not in {"general", "short"}
+    ):
+        return None
+    return (start, end) if end - start <= 6 else None
+
+
+def any_at(words: Words, start: int) -> tuple[int, int] | None:
+    """Where a value of any field stands that begins at a word: up to a sign or a word that ends it."""
+    end = start
+    while end < len(words) and end - start < NEAR:
+        word = words.at(end)
+        if word in STOP or not (word[0].isalnum() or word == "/" or word.startswith("'")):
+            break
+        end += 1
+    if end == start or words.at(start) in _NO_VALUE or not words.at(start)[0].isalnum():
+        return None
+    return start, end
+
+
+def pronouns_at(words: Words, start: int) -> tuple[int, int] | None:
+    """Where pronouns stand: `they/them`, or one alone."""
+    if words.at(start) not in PRONOUNS | {"no", "neutral", "gender-neutral"}:
+        return None
+    end = start + 1
+    while end - start < NEAR and words.at(end) == "/" and words.at(end + 1).isalpha():
+        end += 2
+    return start, end
+
+
+def is_tongue(value: str) -> bool:
+    """Whether a value is a language that somebody speaks."""
+    return value.casefold().split(" ", 1)[0] not in _NO_TONGUE

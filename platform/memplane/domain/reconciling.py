@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
+from heapq import nlargest
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.domain.items import is_item
@@ -19,7 +20,8 @@ OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED}
 MAX_LINKS = 5
 MAX_CONFLICTS = 3
 """With so many others at most a memory is listed as an open possible conflict."""
-_MAX_PARTS = 50
+_MAX_PARTS, _MAX_VALUES, _MAX_COMPARED = 50, 400, 20
+"""Of a text that is compared with rejected ones: its parts, their values, and those that each part is compared with."""
 _CLOCKS = timedelta(minutes=5)
 """How far two clocks may be apart before a time is one that is to come."""
 _statement = lru_cache(maxsize=4096)(Statement.of)
@@ -201,10 +203,22 @@ def same_store(one: Memory, other: Memory) -> bool:
 
 
 def says_again(text: MemoryText, gone: Sequence[MemoryText], bands: Bands) -> bool:
-    """Whether a text says in its content, a fact or the rest what one of others says; words alone decide."""
+    """Whether a text says in its content, a fact or the rest what one of others says; words alone decide.
+
+    Each part is compared with the values that share most words with it, whatever the number of values.
+    """
     parts = [text.content, *text.facts, *sentences(text.narrative or "")]
     said = [_statement(part) for part in parts[:_MAX_PARTS] if part]
-    facts = (other for other in gone if not other.steps)  # in other words steps may be other steps
-    values = [_statement(part) for other in facts for part in (other.content, *other.facts)]
-    told = [value for value in values if value.keys]  # of what has no words, words can decide nothing
-    return any(compare(value, part, 1.0, bands) is Verdict.SAME for part in said for value in told)
+    others = [other for other in gone if not other.steps]  # in other words steps may be other steps
+    values = [*(other.content for other in others), *(fact for other in others for fact in other.facts)]
+    told = [value for value in map(_statement, values[:_MAX_VALUES]) if value.keys]  # without words nothing is decided
+    return any(
+        compare(value, part, 1.0, bands) is Verdict.SAME
+        for part in said
+        for value in nlargest(_MAX_COMPARED, told, key=partial(_shared, part))
+    )
+
+
+def _shared(part: Statement, value: Statement) -> float:
+    """The share of words that two statements have in common."""
+    return len(part.keys & value.keys) / len(part.keys | value.keys)

@@ -1,7 +1,7 @@
 """What a conversation was about, told by rule: what was asked, what came of it, what was decided, what is left open."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memplane.domain.memory import Role, Turn
@@ -68,10 +68,23 @@ class Summary:
     open_items: tuple[Said, ...] = ()
 
     @property
+    def told(self) -> tuple[Said, ...]:
+        """Every sentence that it tells of."""
+        return tuple(each for each in (self.request, self.outcome, *self.decisions, *self.open_items) if each)
+
+    @property
     def sources(self) -> tuple[Turn, ...]:
         """The turns that it quotes, once each, in the order of the conversation."""
-        told = [each for each in (self.request, self.outcome, *self.decisions, *self.open_items) if each is not None]
-        return tuple(sorted({each.turn.id: each.turn for each in told}.values(), key=lambda turn: turn.seq))
+        return tuple(sorted({each.turn.id: each.turn for each in self.told}.values(), key=lambda turn: turn.seq))
+
+    def without(self, left_out: Callable[[Said], bool]) -> "Summary | None":
+        """The summary without some sentences; ``None`` when nothing is left of it."""
+        request, outcome = (None if each is None or left_out(each) else each for each in (self.request, self.outcome))
+        decisions, items = (
+            tuple(each for each in some if not left_out(each)) for some in (self.decisions, self.open_items)
+        )
+        kept = Summary(request, outcome, decisions, items)
+        return kept if kept.sources else None
 
 
 def summarised(turns: Sequence[Turn]) -> Summary | None:

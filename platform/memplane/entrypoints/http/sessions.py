@@ -38,6 +38,7 @@ def _record(closed: Closed) -> ClosedSession:
         summary=None if closed.summary is None else _summary(closed.summary),
         memory_id=closing.summary_id,
         rev=closed.rev,
+        left_out=closed.left_out,
     )
 
 
