@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain import reconciling
+from memplane.domain import comparison, reconciling
 from memplane.domain.agreement import is_agreement, names
-from memplane.domain.comparison import Verdict, compare
 from memplane.domain.consent import ConsentRules, ProposalState, Verdict, decides, state_at
 from memplane.domain.errors import AlreadyDecided, ProposalExpired
 from memplane.domain.memory import MemoryText
@@ -496,9 +495,9 @@ def test_rejected_values_are_compared_with_those_alone_that_share_most_words(mon
         for i in range(200)
     ]
 
-    def counted(*sides: object) -> Verdict:
+    def counted(*sides: object) -> comparison.Verdict:
         tried.append(sides)
-        return compare(*sides)  # type: ignore[arg-type]  # as it is called
+        return comparison.compare(*sides)  # type: ignore[arg-type]  # as it is called
 
     monkeypatch.setattr(reconciling, "compare", counted)
     other = MemoryText("The user likes tea.", facts=tuple(f"Shelf {n} holds lamp {n}." for n in range(50)))
