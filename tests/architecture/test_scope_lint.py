@@ -74,7 +74,7 @@ KEYED = {
     "sql/job_users.py SqlJobUsers.there": "which turns of a user, whom a scoped read has brought, are still there",
     "sql/portable_store.py SqlPortableStore.holders": "whose an id of an import is; shown to nobody",
     "sql/portable_store.py SqlPortableStore.speakers": "whose a turn's id of an import is; shown to nobody",
-    "sql/portable_store.py SqlPortableStore.taken": "whether values of an import's own user are taken",
+    "sql/portable_store.py SqlPortableStore.rivals": "how heavy those are that hold values of an import's own user",
     "sql/vectors.py SqlVectors.count": "counts what there is of a tenant, for its operator",
     "postgres/scopes.py horizon": "says which transaction was the last to change a unit, and nothing of the unit",
     "postgres/scopes.py changed": "names units of the user that leave what is remembered of a scope; shown to nobody",
