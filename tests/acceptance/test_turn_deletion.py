@@ -12,9 +12,9 @@ from support.nights import NOON, Night, state
 from support.telling import events, say, write
 
 OTHER = "ben"
-UPPSALA, INGRID = "The user's new place is in Uppsala.", "The user's sister Ingrid visits every Sunday."
+UPPSALA, INGRID = "The user's new studio is in Uppsala.", "The user's sister Ingrid visits every Sunday."
 TALK = (
-    ("user", "We finally left the flat in Gothenburg, my new place is in Uppsala near the cathedral."),
+    ("user", "We finally left the flat in Gothenburg, my new studio is in Uppsala near the cathedral."),
     ("user", "My sister Ingrid visits me every Sunday for fika. Our dog Bosse barks at the trams."),
 )
 

@@ -20,7 +20,7 @@ from support.transfer import OPERATING, exported, of, restored, taken
 from support.trusting import Trust
 
 SISTER = "My sister is called Ingrid."
-FLAT = "We finally left the flat in Gothenburg, my new place is in Uppsala near the cathedral."
+FLAT = "We finally left the flat in Gothenburg, my new studio is in Uppsala near the cathedral."
 INGRID = "My sister Ingrid visits me every Sunday for fika. Our dog Bosse barks at the trams."
 WITHOUT, WITH = AGENT_SCOPES, SUPERVISING
 
@@ -117,7 +117,7 @@ class TestLater:
         other.say("Congratulations!", role="assistant")
         caller.say(INGRID, auto_extract=False)
         close(caller)
-        fact = {"text": "The user's new place is in Uppsala.", "category": "profile", "turns": [1]}
+        fact = {"text": "The user's new studio is in Uppsala.", "category": "profile", "turns": [1]}
         model.script = [called({"facts": [fact | {"importance": 4, "confidence": 0.9}]})]
         assert Night(asking).counts("facts")["facts"] == (scopes == WITH)
         (asked,) = model.asked
