@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import Placed, deleted, overrule, own_end, refuse_rejected, rejected, said_now
+from memplane.application.beside import Placed, Ruled, deleted, overrule, own_end, refuse_rejected, rejected, said_now
 from memplane.application.conflicts import rejudge
 from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write, clean_id
@@ -16,6 +16,7 @@ from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.restoring import bury
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
+from memplane.application.vectors import SearchMaterial
 from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
@@ -202,16 +203,15 @@ class Remember:
                 require_weight(principal, current)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
-            after, overruled = changed, tuple[UUID, ...]()
+            ruled = Ruled(changed)
             if material is not None:
                 await refuse_rejected(write, changed)
                 waiting = await change_held_back(write, current, changed, policy.allowlist(speaker).read)
                 if waiting is not None:
                     return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
-                if changed.trust_state is not TrustState.DISPUTED:  # what waits for a verdict overrules nothing
-                    said = changed if changed.text == current.text else await _said(write, changed, changes)
-                    ruled = await overrule(write, said, material, {"verdict": "updated"}, forgiving=True)
-                    after, overruled = ruled.memory, ruled.concerned
+                said = changed if changed.text == current.text else await _said(write, changed, changes)
+                ruled = await _ruled(write, said, material)
+            after = ruled.memory
             if not await write.uow.memories.replace(after, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             conflicts: tuple[UUID, ...] = ()
@@ -227,7 +227,7 @@ class Remember:
             write.changed(HistoryEvent.UPDATE, told, after, current, meta)
             rev = await write.settle(after.user_id, after.thread_id)
             outcome = "outdated" if over else "updated"
-            return _readable(policy, speaker, Outcome(outcome, after, rev, overruled, conflicts=conflicts))
+            return _readable(policy, speaker, Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts))
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -403,6 +403,13 @@ def _states_all(before: Memory, changes: Mapping[str, object]) -> None:
 def _says(memory: Memory) -> tuple[object, ...]:
     """What a memory says, and when it is so: a change of it may contradict others."""
     return (memory.text, memory.category, memory.attributes, memory.valid_from, memory.valid_until)
+
+
+async def _ruled(write: Write, said: Memory, material: SearchMaterial) -> Ruled:
+    """A changed memory in its place in time; one that waits for a verdict overrules nothing."""
+    if said.trust_state is TrustState.DISPUTED:
+        return Ruled(said)
+    return await overrule(write, said, material, {"verdict": "updated"}, forgiving=True)
 
 
 async def _said(write: Write, changed: Memory, changes: Mapping[str, object]) -> Memory:
