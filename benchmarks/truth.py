@@ -4,7 +4,7 @@ The four lists in `truth/` were written by hands that had seen neither the rules
 hash before the first run; those that were read since count as development. Every change is compared with
 every fact at a similarity above all bands, so that nothing but the words keeps two texts apart. `make truth` writes the
 same pairs to a server, one after the other. The fifth list is of adversarial pairs, each of a fact and one change, by
-another such hand: what looks like a contradiction and is none, and true changes. Three of its pairs were mended after
+another such hand: what looks like a contradiction and is none, and true changes. Two of its pairs were mended after
 its first run, which is the figure that decides.
 
 Run: python benchmarks/truth.py

@@ -94,7 +94,7 @@ class TestDictated:
     def test_they_go_with_their_user(self, tenant: Tenant, supervisor: Caller, executor: Caller) -> None:
         supervisor.say(ORDER)
         assert len(procedures(executor)) == 1
-        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
         assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).status_code == 200
         assert procedures(executor) == []
 
