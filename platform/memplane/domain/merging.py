@@ -25,9 +25,8 @@ def value_hash(text: MemoryText, external_id: str | None = None) -> str:
 
 
 def same_words(one: MemoryText, other: MemoryText) -> bool:
-    """Whether two texts have the same content and steps, whatever else they say."""
-    first, second = ([_key(part) for part in (text.content, *text.steps)] for text in (one, other))
-    return first == second
+    """Whether two texts say the same word for word, but for their narratives."""
+    return value_hash(replace(one, narrative=None)) == value_hash(replace(other, narrative=None))
 
 
 def joined(old: MemoryText, new: MemoryText, *, newer: bool = False) -> MemoryText:
