@@ -10,6 +10,7 @@ from memplane.application.incoming import Taking
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.proposing import draft_of, grave, stated_in
 from memplane.application.records import ContextField, Proposal
+from memplane.application.remember import require_interval
 from memplane.application.turns import is_vouched
 from memplane.domain import pii
 from memplane.domain.attributes import checked
@@ -107,6 +108,9 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     text = screened(constrain(memory.text, memory.type, policy.writing), screening, policy.find_pii)
     external_id = clean_id(memory.external_id, "external_id")
     attributes = screened_values(checked(memory.attributes), screening, policy.find_pii)
+    empty = memory.valid_from is not None and memory.valid_until is not None and memory.valid_until <= memory.valid_from
+    if empty and memory.state is not State.SUPERSEDED:
+        require_interval(memory.valid_from, memory.valid_until)
     names = {name: clean_id(getattr(memory, name), name) for name in ("agent_id", "run_id", "actor_id", "thread_id")}
     return replace(
         memory,
@@ -120,6 +124,7 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
         run_id=names["run_id"],
         actor_id=names["actor_id"],
         thread_id=names["thread_id"],
+        valid_until=None if empty else memory.valid_until,  # older exports ended at once what was wrong all along
     )
 
 

@@ -12,7 +12,7 @@ from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge
-from memplane.application.remember import NewMemory, prepare
+from memplane.application.remember import NewMemory, prepare, require_interval
 from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -75,7 +75,9 @@ def _right(
         before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
         source_ids=correction.source_ids, valid_from=correction.valid_from,
     )  # fmt: skip
-    return _in_place_of(before, prepare(principal, policy, said, now, speaker))
+    right = _in_place_of(before, prepare(principal, policy, said, now, speaker))
+    require_interval(right.valid_from, right.valid_until)
+    return right
 
 
 async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:

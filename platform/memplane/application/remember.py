@@ -22,6 +22,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import (
     Conflict,
     Invalid,
+    InvalidInterval,
     LessTrustedWords,
     VersionConflict,
     VisibilityForbidden,
@@ -293,6 +294,7 @@ def _composed(
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
     _lies_ahead(new.expires_at, now)
+    require_interval(new.valid_from, new.valid_until)
     rules = policy.category(new.category).pii
     text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
     external_id = clean_id(new.external_id, "external_id")
@@ -337,6 +339,19 @@ def _lies_ahead(expires_at: object, now: datetime) -> None:
         )
 
 
+def require_interval(valid_from: datetime | None, valid_until: datetime | None) -> None:
+    """Refuse what would be true at no time.
+
+    Raises:
+        InvalidInterval: the end is not after the beginning.
+    """
+    if valid_from is not None and valid_until is not None and valid_until <= valid_from:
+        raise InvalidInterval(
+            f"valid_until: {valid_until.isoformat()} is not after valid_from, {valid_from.isoformat()}",
+            field="valid_until",
+        )
+
+
 def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now: datetime) -> Memory:
     words = {name: value for name, value in changes.items() if name in TEXT_FIELDS}
     record = {name: value for name, value in changes.items() if name in RECORD_FIELDS}
@@ -362,6 +377,7 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
     kinds = pii.kinds(text.searchable(), policy.find_pii)
     key = value_hash(text, before.external_id)
     changed = replace(before, text=text, value_hash=key, pii=kinds, **record)  # type: ignore[arg-type]  # as above
+    require_interval(changed.valid_from, changed.valid_until)
     return replace(changed, updated_at=now, version=before.version + 1)
 
 

@@ -51,6 +51,12 @@ class PersonalDataRefused(Invalid):
     code = "personal_data_refused"
 
 
+class InvalidInterval(Invalid):
+    """The end of what is said lies at its beginning, or before it."""
+
+    code = "invalid_interval"
+
+
 class UnknownCategory(Invalid):
     """A category that the policy does not know."""
 
