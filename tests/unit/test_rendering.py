@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -46,6 +46,13 @@ def test_bullets() -> None:
     assert bullet(memory(title="Tea"), "preferences") == "[preferences] Tea: Ana likes tea."
     assert bullet(turn(), "activity") == "[activity] user: I like tea."
     assert bullet(turn(actor="Ana"), "activity") == "[activity] Ana: I like tea."
+
+
+def test_what_is_to_come_says_so() -> None:
+    ahead = replace(memory(), valid_from=NOW + timedelta(days=40))
+    assert bullet(ahead, "tasks") == f"[tasks] (from {ahead.valid_from:%Y-%m-%d}) Ana likes tea."
+    for since in (None, NOW, NOW - timedelta(days=40)):  # the control
+        assert bullet(replace(memory(), valid_from=since), "tasks") == "[tasks] Ana likes tea."
 
 
 def test_a_bullet_is_one_line() -> None:

@@ -65,9 +65,20 @@ def item_of(
 
 
 def bullet(unit: Memory | Turn, category: str) -> str:
-    """A unit on one line: ``[tasks] Ship v1 by September``; a turn names who spoke."""
+    """A unit on one line: ``[tasks] Ship v1 by September``; a turn names who spoke.
+
+    What is to come says so: ``[tasks] (from 2027-01-01) …``.
+    """
     said = f"{unit.actor_id or unit.role}: {unit.text}" if isinstance(unit, Turn) else _words(unit)
-    return f"[{category}] {visible(said)}"
+    beginning = f"({day}) " if (day := _beginning(unit)) else ""
+    return f"[{category}] {beginning}{visible(said)}"
+
+
+def _beginning(unit: Memory | Turn) -> str:
+    """From which day a memory holds, where that was to come when it was stored or changed."""
+    if isinstance(unit, Turn) or unit.valid_from is None or unit.valid_from.date() <= unit.updated_at.date():
+        return ""
+    return f"from {unit.valid_from.date().isoformat()}"
 
 
 def _words(memory: Memory) -> str:
@@ -140,5 +151,7 @@ def provenance(item: Item) -> str:
         kind = f"{unit.type}, {unit.source}, {unit.trust_state}"
         if unit.authority in _LESS_TRUSTED and unit.trust_state is not TrustState.CONFIRMED:
             kind += f", {_LESS_TRUSTED[unit.authority]} trust"
+        if ahead := _beginning(unit):
+            kind += f", {ahead}"
     related = f", related to {item.via}" if item.via else ""
     return f"{kind}, {day}, id {unit.id}{related}"
