@@ -7,7 +7,7 @@ from support.telling import say, texts, write
 from support.transfer import OPERATING, taken
 
 HARP, LUTE = "The user plays the harp.", "The user plays the lute."
-EARLY, LATE = "2020-01-01T00:00:00Z", "2024-01-01T00:00:00Z"
+EARLY, LATE, AHEAD = "2020-01-01T00:00:00Z", "2024-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -52,3 +52,24 @@ class TestNoIntervalIsEmpty:
         assert done["outcomes"] in (["refused", "created"], ["refused", "restored"])
         assert [each["code"] for each in done["refused"]] == ["invalid_interval"]
         assert texts(admin) == {LUTE}
+
+
+class TestToCome:
+    """What is to come is told with the day from which it holds, and takes nothing from what holds until then."""
+
+    def test_it_is_told_with_its_day(self, caller: Caller) -> None:
+        write(caller, "Ana works at Initech.", valid_from=EARLY)
+        write(caller, "Ana works at Acme.", valid_from=AHEAD)
+        assert texts(caller) == {"Ana works at Initech.", "(from 2099-01-01) Ana works at Acme."}
+        asked = {"user_id": USER, "thread_id": "t", "message": "Where does Ana work?"}
+        assert "(from 2099-01-01) Ana works at Acme." in caller.post("/v1/context", asked).text
+        assert texts(caller, as_of={"true_at": LATE}) == {"Ana works at Initech."}  # the control
+        later = {"true_at": "2099-06-01T00:00:00Z"}
+        assert "(from 2099-01-01) Ana works at Acme." in texts(caller, as_of=later)
+
+    def test_said_of_today_it_holds_today(self, caller: Caller) -> None:
+        ahead = write(caller, HARP, valid_from=AHEAD)["id"]
+        assert texts(caller, as_of={"true_at": "2098-01-01T00:00:00Z"}) == set()
+        assert write(caller, HARP)["id"] == ahead
+        assert texts(caller) == {HARP}
+        assert texts(caller, as_of={"true_at": "2098-01-01T00:00:00Z"}) == {HARP}

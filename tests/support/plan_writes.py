@@ -150,6 +150,13 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "signals": lambda uow: uow.consents.signals("user-3", "tone", "value-3", NOW),
     "tell": lambda uow: uow.threads.tell("user-3", {"another": NOW, "one more": NOW}, TOLD),
     "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
+    "release names": lambda uow: uow.threads.release_names(IDS),
+    "last recorded": lambda uow: uow.memories.last_recorded("user-3"),
+    "notes": lambda uow: uow.journal.notes(nth(3)),
+    "share material": lambda uow: uow.memories.share_material(nth(3), nth(23)),
+    "nearest of the past": lambda uow: uow.memories.nearest(
+        replace(NAMED, states=(State.SUPERSEDED,), lasting_beyond=NOW), MATERIAL, 20
+    ),
     "existing turns": lambda uow: uow.threads.existing_turns("user-3", "thread-7", ["turn-3", "turn-4"]),
     "advance": lambda uow: uow.threads.advance("user-3", "thread-7", NOW, revs=1, turns=1),
     "revision": lambda uow: uow.threads.revision("user-3", "thread-7"),

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import CORRECTED, overrule, refuse_rejected, supersede
+from memplane.application.beside import CORRECTED, after, has_own_time, overrule, own_end, refuse_rejected, supersede
 from memplane.application.feedback import Verb, target
 from memplane.application.gateway import Gateway, Write
 from memplane.application.offload import in_thread
@@ -20,7 +20,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
-from memplane.domain.memory import Memory, MemoryText, TrustState, weight
+from memplane.domain.memory import Memory, MemoryText, State, TrustState, weight
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import is_more
@@ -92,15 +92,21 @@ async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, mat
         if weight(there) >= right.authority or not is_more(there, right):
             return await _already(write, old, there, right)
         besides = [there]  # it says more than its corrector vouches for
+    right = after(right, await write.uow.memories.last_recorded(right.user_id))
     await supersede(write, old, right, {"verdict": CORRECTED})
-    others = await overrule(write, right, material, {"verdict": CORRECTED}, besides, forgiving=True)
+    ruled = await overrule(write, right, material, {"verdict": CORRECTED}, besides, forgiving=True)
+    right = ruled.memory
     if not await write.uow.memories.add(right, material):
         raise Conflict("another memory of this user and category says exactly this already")
     await note_mentions(write, right)
-    gone = (old.id, *others)
+    gone = (old.id, *ruled.overruled)
     await write.uow.graph.link([Edge(right.id, each, 1.0, SUPERSEDES) for each in gone], write.now)
-    write.changed(HistoryEvent.ADD, ChangeEvent.CREATED, right, None, {"corrects": str(old.id)})
-    return Outcome("superseded", right, await write.settle(right.user_id, right.thread_id), gone)
+    over = right.state is State.SUPERSEDED
+    told = None if over else ChangeEvent.CREATED
+    end = own_end(old) if over else {}  # which the right one has from it
+    write.changed(HistoryEvent.ADD, told, right, None, {"corrects": str(old.id), **end})
+    rev = await write.settle(right.user_id, right.thread_id)
+    return Outcome("outdated" if over else "superseded", right, rev, (*ruled.newer, *gone))
 
 
 async def _already(write: Write, old: Memory, there: Memory, right: Memory) -> Outcome:
@@ -141,5 +147,11 @@ def _in_place_of(old: Memory, new: Memory) -> Memory:
         valid_until=old.valid_until,
         expires_at=old.expires_at,
         attributes=no_item(old).attributes if ours else {},
+        asserted_at=None if new.valid_from else _asserted(old, new),
         authority=max(old.authority, new.authority),
     )
+
+
+def _asserted(old: Memory, new: Memory) -> datetime | None:
+    """When what is right was said last: what had no time of its own is said now."""
+    return old.asserted_at if has_own_time(old) else new.recorded_at

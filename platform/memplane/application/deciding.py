@@ -7,6 +7,7 @@ from uuid import UUID
 
 from memplane.application.beside import (
     Placed,
+    after,
     is_over,
     is_rejected,
     later,
@@ -28,7 +29,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
-from memplane.domain.reconciling import is_more
+from memplane.domain.reconciling import is_more, is_to_come
 from memplane.domain.tombstones import value_key
 
 MISSING = "no such proposal"
@@ -154,7 +155,7 @@ async def _rejected(write: Write, decided: Proposal) -> Decided:
 
 async def _approved(write: Write, agent: str, decided: Proposal, material: SearchMaterial) -> Decided:
     """The value holds: in a memory that nothing but another decision overrules, and as a field of the profile."""
-    memory = draft_of(decided, write.now)
+    memory = await _draft(write, decided)
     if decided.acknowledged_by is not None:
         memory = replace(memory, source_ids=tuple(dict.fromkeys((*memory.source_ids, decided.acknowledged_by))))
     key = value_key(decided.new_value)
@@ -167,7 +168,8 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
     if there is not None and there.value_hash != memory.value_hash:  # another record has the name by now
         memory = replace(memory, external_id=None)
         there = await _standing(write, memory)
-    rivals = await _rivals(write, agent, decided, memory, material)
+    ahead = is_to_come(memory, write.now)  # it takes nothing from what holds until then
+    rivals = [] if ahead else await _rivals(write, agent, decided, memory, material)
     if there is not None and weight(there) < memory.authority and is_more(there, memory):
         rivals, there = [*rivals, there], None  # it says more than was decided on
     why: dict[str, object] = {"verdict": CONSENTED, "proposal": str(decided.id)}
@@ -182,8 +184,16 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
         decided.user_id, decided.field, key, decided.new_value, decided.category, held.id, decided.id,
         decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
     )  # fmt: skip
-    await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)
+    if not ahead:
+        await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)
     return Decided("approved", decided, await write.settle(held.user_id, held.thread_id), gone)
+
+
+async def _draft(write: Write, decided: Proposal) -> Memory:
+    """The memory that a proposal becomes: whatever time it names, a person agrees to it now."""
+    draft = draft_of(decided, write.now)
+    memory = after(draft, await write.uow.memories.last_recorded(draft.user_id))
+    return replace(memory, asserted_at=memory.recorded_at)
 
 
 async def _standing(write: Write, memory: Memory) -> Memory | None:
@@ -198,12 +208,13 @@ async def _stored(
     meta: dict[str, object],
 ) -> tuple[Memory, tuple[UUID, ...]]:  # fmt: skip
     """Put a new memory in the place of what it overrules."""
-    gone = await overrule(write, memory, material, why, rivals, forgiving=True)
+    ruled = await overrule(write, memory, material, why, rivals, forgiving=True)
+    memory = ruled.memory
     if not await write.uow.memories.add(memory, material):
         raise Conflict("another memory of this user and category says exactly this already")
     await note_mentions(write, memory)
     write.changed(HistoryEvent.CONSENT, ChangeEvent.CREATED, memory, next(iter(rivals), None), meta)
-    return memory, gone
+    return memory, ruled.overruled
 
 
 async def _confirmed(
@@ -217,6 +228,7 @@ async def _confirmed(
         confidence=1.0,
         decay_rate=0.0,
         authority=max(there.authority, memory.authority),
+        asserted_at=memory.asserted_at,
         mention_count=there.mention_count + 1,
         expires_at=later(there.expires_at, memory.expires_at),
         valid_until=later(there.valid_until, memory.valid_until),

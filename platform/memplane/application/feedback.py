@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import Placed, deleted, neighbours, overrule, supersede
+from memplane.application.beside import Placed, deleted, neighbours, overrule, own_end, said_now, supersede
 from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write
 from memplane.application.once import Once
@@ -22,6 +22,7 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.principal import Principal
+from memplane.domain.reconciling import said_at
 from memplane.domain.text import normalise
 from memplane.domain.tombstones import rejected_keys, said_keys
 
@@ -136,15 +137,21 @@ class Feedback:
             readable = write.policy.allowlist(principal.speak_as(verb.agent)).read
             if doubted and (waiting := await held_back(write, memory, await claims_of(write, memory), readable)):
                 return waiting
-            overruled: tuple[UUID, ...] = ()
-            if doubted:
-                scope = writable_scope(write, principal.speak_as(verb.agent))
-                rivals = await active(write, scope, await write.uow.graph.linked(memory.id, DISPUTES))
-                overruled = await overrule(write, memory, material, {"verdict": "confirmed"}, rivals)
-                await write.uow.graph.link([Edge(memory.id, each, 1.0, SUPERSEDES) for each in overruled], write.now)
-            told = ChangeEvent.CREATED if doubted else None
-            done = await kept(write, memory, sure, HistoryEvent.CONFIRM, told, was=memory.trust_state.value)
-            return replace(done, overruled=overruled)
+            if not doubted:
+                return await kept(write, memory, sure, HistoryEvent.CONFIRM, was=memory.trust_state.value)
+            scope = writable_scope(write, principal.speak_as(verb.agent))
+            disputed = await active(write, scope, await write.uow.graph.linked(memory.id, DISPUTES))
+            sure = await said_now(write, sure)
+            rivals = [each for each in disputed if said_at(each) <= said_at(sure)]
+            ruled = await overrule(write, sure, material, {"verdict": "confirmed"}, rivals)
+            edges = [Edge(memory.id, each, 1.0, SUPERSEDES) for each in ruled.overruled]
+            await write.uow.graph.link(edges, write.now)
+            over = ruled.memory.state is State.SUPERSEDED
+            told, end = (None, own_end(memory)) if over else (ChangeEvent.CREATED, {})
+            done = await kept(
+                write, memory, ruled.memory, HistoryEvent.CONFIRM, told, was=memory.trust_state.value, **end
+            )
+            return replace(done, outcome="outdated" if over else done.outcome, overruled=ruled.concerned)
 
         return await self._run_with_material(principal, verb, change, (State.ACTIVE,))
 

@@ -131,6 +131,11 @@ class Write:
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
 
+    async def notes(self, memory_id: UUID) -> list[Mapping[str, object]]:
+        """What the history of a memory notes besides its words, oldest first, this write's own entries last."""
+        own = [entry.meta for entry in self._history if entry.memory_id == memory_id]
+        return [*await self.uow.journal.notes(memory_id), *own]
+
     def refused(self, memory: Memory) -> None:
         """Note that a memory was not stored."""
         self._events.append(replace(self.event("refuse", memory), status="skipped", memory_id=None))

@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import (
+    FACT_TIMES,
     NEIGHBOURS,
     Placed,
+    adjust,
+    after,
     beside,
     evidence,
+    exact,
+    fact_times,
     is_over,
     is_rejected,
     later,
     neighbours,
+    outdated,
+    own_end,
     retire,
     supersede,
+    superseded,
     suspect,
 )
 from memplane.application.gateway import Write
@@ -27,9 +35,9 @@ from memplane.domain.entities import Mention, mentions
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.items import is_item
-from memplane.domain.memory import Memory, State, TrustState, weight
+from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State, TrustState, weight
 from memplane.domain.merging import joined, value_hash
-from memplane.domain.reconciling import Action, Decision, Neighbour, decide, is_more, said_at, same_store
+from memplane.domain.reconciling import Action, Decision, Neighbour, decide, first_said, is_more, said_at, same_store
 from memplane.domain.scope import read_scope
 from memplane.domain.terms import terms
 
@@ -37,7 +45,6 @@ DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
 _TRIES = 3
-_TICK = timedelta(microseconds=1)
 _MAX_SOURCES = 100
 
 
@@ -84,7 +91,7 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
     outranked: list[Memory] = []
     for _ in range(_TRIES):
         seen = await _looked(write, fresh, mentioned)
-        fresh = _in_order(fresh, seen.last)
+        fresh = replace(fresh, memory=after(fresh.memory, seen.last))
         if await is_rejected(write, fresh.memory, seen.buried):
             return _refused(write, fresh.memory)
         cleared = False
@@ -98,12 +105,14 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
 
 async def _placed(write: Write, fresh: Fresh, seen: Seen, mentioned: tuple[Mention, ...]) -> Outcome | None:
     """Count the memory into one that is there, or store it; ``None`` when another one came first."""
-    memory, past = fresh.memory, seen.past
+    memory, past, decision = fresh.memory, seen.past, None
     if seen.there is not None:
-        return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh)
+        decision = await _in_time(write, seen.there, fresh)
+        if decision is None or not _is_apart(decision, seen.there):
+            return await _promoted(write, seen.there, fresh) or await _mentioned(write, seen.there, fresh, decision)
     if past is not None and not _put_anew(past, memory) and weight(past) >= memory.authority:
         return await _told_before(write, past, fresh)
-    decision = await _decided(write, fresh, seen.near if past is None else None)
+    decision = decision or await _decided(write, fresh, None if seen.there or past else seen.near)
     if decision.action in {Action.MERGE, Action.UPDATE}:
         return await _merged(write, fresh, decision)
     named = await write.uow.graph.entities(memory.user_id, mentioned, write.now, seen.known)
@@ -145,16 +154,6 @@ async def _instead(write: Write, outcome: Outcome, outranked: Sequence[Memory]) 
     return replace(outcome, outcome=done, overruled=(*(each.id for each in outranked), *outcome.overruled))
 
 
-def _in_order(fresh: Fresh, last: datetime | None) -> Fresh:
-    """Within a user recorded time never runs back, though a clock was put back: else what is new arrived outdated."""
-    memory = fresh.memory
-    if last is None or last < memory.recorded_at:
-        return fresh
-    moment = last + _TICK
-    since = moment if memory.valid_from == memory.recorded_at else memory.valid_from
-    return replace(fresh, memory=replace(memory, recorded_at=moment, valid_from=since))
-
-
 async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
     memory = fresh.memory
     return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
@@ -168,7 +167,27 @@ def _put_anew(past: Memory, new: Memory) -> bool:
 async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
     around = await neighbours(write, fresh.memory, fresh.material, fresh.placed, near)
     now = max(write.now, fresh.memory.recorded_at)  # which is ahead of a clock that was put back
-    return decide(fresh.memory, around, write.policy.merging.bands_for(write.model), now)
+    past = await superseded(write, fresh.memory, fresh.material, fresh.placed)
+    decision = decide(fresh.memory, around, write.policy.merging.bands_for(write.model), now, past=past)
+    return await exact(write, decision, said_at(fresh.memory))
+
+
+async def _in_time(write: Write, there: Memory, fresh: Fresh) -> Decision | None:
+    """What to do with a memory of an active one's value that was said before that one; ``None`` for any other."""
+    new = fresh.memory
+    named = there.external_id is not None and there.external_id == new.external_id
+    if named or there.value_hash != new.value_hash or first_said(there) <= said_at(new):
+        return None
+    if there.trust_state not in RETRIEVABLE_TRUST or not same_store(there, new):
+        return None
+    return await _decided(write, fresh)
+
+
+def _is_apart(decision: Decision, there: Memory) -> bool:
+    """Whether another value held between a late memory and the active one of its value."""
+    if decision.action is Action.MERGE:
+        return decision.targets[0].memory.id != there.id
+    return decision.action is Action.OUTDATED
 
 
 def _refused(write: Write, memory: Memory) -> Outcome:
@@ -194,7 +213,7 @@ async def _promoted(write: Write, there: Memory, fresh: Fresh) -> Outcome | None
     return Outcome("superseded" if gone else "updated", sure, overruled=gone)
 
 
-async def _mentioned(write: Write, there: Memory, fresh: Fresh) -> Outcome:
+async def _mentioned(write: Write, there: Memory, fresh: Fresh, decision: Decision | None = None) -> Outcome:
     """Count the memory into the one of its value or name, which takes what the new one says besides."""
     new = fresh.memory
     if not same_store(there, new) or (there.category, there.type) != (new.category, new.type):
@@ -202,13 +221,16 @@ async def _mentioned(write: Write, there: Memory, fresh: Fresh) -> Outcome:
     if there.value_hash != new.value_hash:
         await _require_readable(write, there, fresh)
     again = _counted(write, there, new)
+    if decision is not None:
+        await adjust(write, again, said_at(new), decision, fresh.placed)
     if there.value_hash == new.value_hash and weight(there) == new.authority:
         text = joined(there.text, new.text)
         if text != again.text:
-            return await _rewritten(write, there, replace(again, text=text), fresh, {})
+            return await _rewritten(write, there, replace(again, text=text), fresh, _times(there, new))
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
-    write.changed(HistoryEvent.MENTION, None, again, there, evidence(new, mention_count=again.mention_count))
+    meta = evidence(new, mention_count=again.mention_count, **_times(there, new))
+    write.changed(HistoryEvent.MENTION, None, again, there, meta)
     return Outcome("duplicate", again)
 
 
@@ -232,14 +254,16 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
     (target,) = decision.targets
     there, new = target.memory, fresh.memory
     again = _counted(write, there, new)
-    meta: dict[str, object] = {"similarity": round(target.similarity, 4), "said": new.text.content}
+    await adjust(write, again, said_at(new), decision, fresh.placed)
+    meta = _times(there, new) | {"similarity": round(target.similarity, 4), "said": new.text.content}
     if decision.action is Action.UPDATE:
         text = joined(there.text, new.text, newer=True)
         return await _rewritten(write, there, replace(again, text=text), fresh, meta)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
-    write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, again, there, evidence(new, **meta))
-    return Outcome("merged", again)
+    told = ChangeEvent.MERGED if again.state is State.ACTIVE else None
+    write.changed(HistoryEvent.MERGE, told, again, there, evidence(new, **meta))
+    return Outcome("duplicate" if there.value_hash == new.value_hash else "merged", again)
 
 
 async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object]) -> Outcome:
@@ -272,6 +296,12 @@ async def _mentions(memory: Memory) -> tuple[Mention, ...]:
     return await offload(len(words), mentions, words)
 
 
+def _times(there: Memory, new: Memory) -> dict[str, object]:
+    """For the history, when a memory was said that is said again at another time than its own."""
+    told = first_said(there) <= said_at(new) <= said_at(there) and first_said(there) == said_at(there)
+    return {} if told else {FACT_TIMES: fact_times(there, new)}
+
+
 def _counted(write: Write, there: Memory, new: Memory) -> Memory:
     """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
     counted = replace(there, mention_count=there.mention_count + 1, updated_at=write.now, version=there.version + 1)
@@ -280,20 +310,32 @@ def _counted(write: Write, there: Memory, new: Memory) -> Memory:
     if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
         counted = replace(
             counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
-            source=new.source, expires_at=new.expires_at, valid_until=new.valid_until,
+            source=new.source, expires_at=new.expires_at, valid_from=new.valid_from, valid_until=new.valid_until,
+            asserted_at=said_at(new),
         )  # fmt: skip
-    latest = max(said_at(there), said_at(new))
+    latest = max(said_at(counted), said_at(new))
+    known = replace(counted, valid_from=_begun(counted, new), asserted_at=None)
     return replace(
         counted,
         source_ids=tuple(dict.fromkeys((*counted.source_ids, *new.source_ids)))[:_MAX_SOURCES],
-        asserted_at=latest if latest > said_at(replace(there, asserted_at=None)) else there.asserted_at,
+        valid_from=known.valid_from,
+        asserted_at=latest if latest > said_at(known) else counted.asserted_at,
         authority=max(there.authority, new.authority),
         importance=max(counted.importance, new.importance),
         pinned=counted.pinned or new.pinned,
         attributes={**new.attributes, **counted.attributes},
         expires_at=later(counted.expires_at, new.expires_at),
-        valid_until=later(counted.valid_until, new.valid_until),
+        valid_until=later(counted.valid_until, new.valid_until) if there.state is State.ACTIVE else there.valid_until,
     )
+
+
+def _begun(there: Memory, new: Memory) -> datetime | None:
+    """Since when a memory is true that is said again, by what is known of an earlier time."""
+    since = new.valid_from or new.recorded_at
+    if there.valid_from is None or since >= there.valid_from:
+        return there.valid_from
+    over = new.valid_until is not None and new.valid_until < there.valid_from
+    return there.valid_from if over else since
 
 
 async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequence[UUID]) -> Outcome | None:
@@ -325,10 +367,13 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
             outcome, change = "outdated", None
         case _:
             pass
+    await adjust(write, memory, said_at(memory), decision, fresh.placed)
     await graph.link(edges, write.now)
     fresh.placed.note(memory, write.vector(fresh.material))
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
-    about = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
+    about: dict[str, object] = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
+    if outcome == "outdated":
+        about |= own_end(fresh.memory)
     write.changed(event, change, memory, None, evidence(memory, **about))
     return Outcome(
         outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts
@@ -336,15 +381,11 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
 
 
 def _as_decided(write: Write, memory: Memory, decision: Decision) -> Memory:
-    first = decision.targets[0].memory if decision.targets else None
     match decision.action:
         case Action.DISPUTE:
             return replace(memory, trust_state=TrustState.DISPUTED)
-        case Action.OUTDATED if first is not None:
-            until = min(filter(None, (memory.valid_until, said_at(first))))
-            return replace(
-                memory, state=State.SUPERSEDED, superseded_by=first.id, superseded_at=write.now, valid_until=until
-            )
+        case Action.OUTDATED:
+            return outdated(write, memory, decision)
         case Action.SUPERSEDE:
             return replace(memory, valid_from=memory.valid_from or said_at(memory))
         case _:

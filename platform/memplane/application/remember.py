@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.beside import Placed, deleted, overrule, refuse_rejected, rejected
+from memplane.application.beside import Placed, Ruled, deleted, overrule, own_end, refuse_rejected, rejected, said_now
 from memplane.application.conflicts import rejudge
 from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write, clean_id
@@ -16,6 +16,7 @@ from memplane.application.placing import Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.restoring import bury
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
+from memplane.application.vectors import SearchMaterial
 from memplane.domain import pii
 from memplane.domain.attributes import checked
 from memplane.domain.delta import ChangeEvent
@@ -194,8 +195,7 @@ class Remember:
         if changed.text != before.text and AUTHORITY[principal.trust] > before.authority:
             _states_all(before, changes)  # who rewrites stands behind the words; who pins them does not
             changed = replace(changed, authority=AUTHORITY[principal.trust])
-        said = (changed.text, changed.category, changed.attributes) != (before.text, before.category, before.attributes)
-        material = await self._gateway.material_of(changed.text) if said else None
+        material = await self._gateway.material_of(changed.text) if _says(before) != _says(changed) else None
 
         async def work(write: Write) -> Outcome:
             current = await locked(write, speaker, before.id, before.version)
@@ -203,25 +203,31 @@ class Remember:
                 require_weight(principal, current)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
-            overruled: tuple[UUID, ...] = ()
+            ruled = Ruled(changed)
             if material is not None:
                 await refuse_rejected(write, changed)
                 waiting = await change_held_back(write, current, changed, policy.allowlist(speaker).read)
                 if waiting is not None:
                     return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
-                if changed.trust_state is not TrustState.DISPUTED:  # what waits for a verdict overrules nothing
-                    overruled = await overrule(write, changed, material, {"verdict": "updated"}, forgiving=True)
-            if not await write.uow.memories.replace(changed, material):
+                said = changed if changed.text == current.text else await _said(write, changed, changes)
+                ruled = await _ruled(write, said, material)
+            after = ruled.memory
+            if not await write.uow.memories.replace(after, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             conflicts: tuple[UUID, ...] = ()
             if material is not None:
-                await note_mentions(write, changed)
-                conflicts = await rejudge(write, current, changed, material)
+                await note_mentions(write, after)
+                if after.state is State.ACTIVE:
+                    conflicts = await rejudge(write, current, after, material)
             was = {name: _plain(_value(current, name)) for name in changes if name != "content"}
-            meta = {"fields": sorted(changes), "was": was}
-            write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, current, meta)
-            rev = await write.settle(changed.user_id, changed.thread_id)
-            return _readable(policy, speaker, Outcome("updated", changed, rev, overruled, conflicts=conflicts))
+            meta: dict[str, object] = {"fields": sorted(changes), "was": was}
+            over = after.state is State.SUPERSEDED
+            meta |= own_end(changed) if over else {}
+            told = ChangeEvent.SUPERSEDED if over else ChangeEvent.UPDATED
+            write.changed(HistoryEvent.UPDATE, told, after, current, meta)
+            rev = await write.settle(after.user_id, after.thread_id)
+            outcome = "outdated" if over else "updated"
+            return _readable(policy, speaker, Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts))
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -392,6 +398,23 @@ def _states_all(before: Memory, changes: Mapping[str, object]) -> None:
             " these fields too, or empties them",
             fields=left,
         )
+
+
+def _says(memory: Memory) -> tuple[object, ...]:
+    """What a memory says, and when it is so: a change of it may contradict others."""
+    return (memory.text, memory.category, memory.attributes, memory.valid_from, memory.valid_until)
+
+
+async def _ruled(write: Write, said: Memory, material: SearchMaterial) -> Ruled:
+    """A changed memory in its place in time; one that waits for a verdict overrules nothing."""
+    if said.trust_state is TrustState.DISPUTED:
+        return Ruled(said)
+    return await overrule(write, said, material, {"verdict": "updated"}, forgiving=True)
+
+
+async def _said(write: Write, changed: Memory, changes: Mapping[str, object]) -> Memory:
+    """A memory in new words; they are of the time that the change names, else of the memory's own, else of now."""
+    return replace(changed, asserted_at=None) if changes.get("valid_from") else await said_now(write, changed)
 
 
 def _value(memory: Memory, name: str) -> object:

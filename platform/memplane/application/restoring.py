@@ -2,9 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
-from memplane.application.beside import RESTORED, Placed, expire, is_rejected, neighbours, overrule
+from memplane.application.beside import (
+    OWN_END,
+    RESTORED,
+    Placed,
+    expire,
+    is_rejected,
+    neighbours,
+    overrule,
+    own_end,
+    said_now,
+)
 from memplane.application.gateway import Write
 from memplane.application.placing import Outcome
 from memplane.application.proposing import claims_of, grave, held_back
@@ -19,8 +30,9 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.policy import Trust
-from memplane.domain.reconciling import OVERRULES, same_store
+from memplane.domain.reconciling import OVERRULES, is_ended, is_to_come, same_store
 from memplane.domain.scope import Scope
+from memplane.domain.text import instant
 from memplane.domain.tombstones import rejected_keys
 
 RESTORABLE = (State.SUPERSEDED, State.ARCHIVED, State.SOFT_DELETED)
@@ -54,24 +66,26 @@ async def bring_back(
     expired = memory.expires_at is not None and memory.expires_at <= write.now
     if expired and several is not None:
         raise Conflict("it has expired; to keep it from now on, restore it by its id")
-    if memory.trust_state is not TrustState.REJECTED:
-        await _lift(write, memory)
-    if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
-        raise ValueRejected("a person rejected or erased this value; it is not brought back")
+    await _require_unrejected(write, memory)
     if waiting := await held_back(write, memory, await claims_of(write, memory), scope.categories):
         return waiting
-    until = memory.valid_until if memory.superseded_at is None else None
+    until = memory.valid_until if memory.superseded_at is None else await _own_end(write, memory)
     back = replace(
         memory, state=State.ACTIVE, purge_at=None, superseded_at=None, superseded_by=None, valid_until=until,
         expires_at=None if expired else memory.expires_at,
     )  # fmt: skip
     overruled: tuple[UUID, ...] = ()
     if memory.trust_state is not TrustState.DISPUTED:
-        later = await active(write, scope, await _successors(write, scope, memory))
+        later = await _locked(write, scope, await _successors(write, scope, memory))
         if several is None:
-            overruled = await overrule(write, back, material, {"verdict": RESTORED}, later)
+            ruled = await overrule(write, await said_now(write, back), material, {"verdict": RESTORED}, later)
+            back, overruled = ruled.memory, ruled.concerned
         else:
             await _require_unrivalled(write, back, material, later, several)
+    if back.state is State.SUPERSEDED:
+        end = own_end(replace(back, valid_until=until))
+        done = await kept(write, memory, back, HistoryEvent.RESTORE, None, **end)
+        return replace(done, outcome="outdated", overruled=overruled)
     done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
     await _reconcile(write, memory, overruled)
     if several is not None:
@@ -85,6 +99,14 @@ async def bury(write: Write, memory: Memory, reason: str) -> None:
     await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
     for stated in await claims_of(write, memory):
         await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], from_now)
+
+
+async def _require_unrejected(write: Write, memory: Memory) -> None:
+    """Stop here when a person rejected the value, and not just deleted the memory."""
+    if memory.trust_state is not TrustState.REJECTED:
+        await _lift(write, memory)
+    if memory.trust_state is TrustState.REJECTED or await is_rejected(write, memory):
+        raise ValueRejected("a person rejected or erased this value; it is not brought back")
 
 
 async def _lift(write: Write, memory: Memory) -> None:
@@ -106,7 +128,9 @@ async def _require_unrivalled(
     around = await neighbours(write, back, material, several)
     if any(n.verdict is Verdict.SAME and same_store(n.memory, back) for n in around):
         raise Conflict("another memory of this user and category says this already")
-    if later or any(n.verdict in OVERRULES for n in around):
+    if is_ended(back, write.now) or is_to_come(back, write.now):
+        return
+    if any(each.state is State.ACTIVE for each in later) or any(n.verdict in OVERRULES for n in around):
         raise Conflict("another memory contradicts it by now; to put it in that one's place, restore it by its id")
 
 
@@ -131,10 +155,24 @@ async def _reconcile(write: Write, memory: Memory, overruled: Sequence[UUID]) ->
             await write.uow.graph.settle_conflict(conflict, ConflictVerdict.KEEP_BOTH, write.now, strength)
 
 
+async def _own_end(write: Write, memory: Memory) -> datetime | None:
+    """Until when a superseded memory was said to be so: what its history noted when it was superseded last."""
+    for note in reversed(await write.notes(memory.id)):
+        if OWN_END in note:
+            end = note[OWN_END]
+            return instant(end) if isinstance(end, str) else None
+    return None
+
+
 async def active(write: Write, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
     """Those of the memories that are active and the caller's to change."""
+    return [each for each in await _locked(write, scope, ids) if each.state is State.ACTIVE]
+
+
+async def _locked(write: Write, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+    """Those of the memories that are the caller's to change, and active or superseded."""
     found = [await write.uow.memories.lock(scope, each) for each in ids]
-    return [each for each in found if each is not None and each.state is State.ACTIVE]
+    return [each for each in found if each is not None and each.state in (State.ACTIVE, State.SUPERSEDED)]
 
 
 async def kept(

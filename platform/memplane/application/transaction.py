@@ -81,11 +81,21 @@ class MemoryStore(Protocol):
         """The memory, locked until the transaction ends, when it is in scope."""
         ...
 
-    async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
+    async def nearest(
+        self, scope: Scope, material: SearchMaterial, limit: int, unseen: Mapping[UUID, float] | None = None
+    ) -> list[tuple[Memory, float]]:
         """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine.
 
-        At most so many of either; most similar first.
+        At most so many of either, and those of this transaction that a search may not see yet; most similar first.
         """
+        ...
+
+    async def share_material(self, memory_id: UUID, other: UUID) -> None:
+        """Give a memory the search material of another one of the same words."""
+        ...
+
+    async def last_recorded(self, user_id: str) -> datetime | None:
+        """When the latest memory of a user was recorded."""
         ...
 
     async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
@@ -106,6 +116,10 @@ class ThreadStore(Protocol):
 
     async def existing_turns(self, user_id: str, thread_id: str, external_ids: Sequence[str]) -> Mapping[str, Turn]:
         """Turns of a thread by the caller's own names for them."""
+        ...
+
+    async def release_names(self, turn_ids: Sequence[UUID]) -> None:
+        """Take the caller's own names from some turns, which stay as they are otherwise."""
         ...
 
     async def add_turns(self, turns: Sequence[tuple[Turn, SearchMaterial]]) -> None:
@@ -322,6 +336,10 @@ class Journal(Protocol):
 
     async def events(self, entries: Sequence[OperationalEvent]) -> None:
         """Append to the operational events."""
+        ...
+
+    async def notes(self, memory_id: UUID) -> list[Mapping[str, object]]:
+        """What the entries of a memory's history note besides its words, oldest first."""
         ...
 
     async def forget(self, purges: Sequence[UUID]) -> None:

@@ -52,14 +52,15 @@ class PurgeRequest(_Chosen):
 class RestoredMemory(Message):
     """What became of one memory."""
 
-    outcome: Literal["restored", "queued_for_consent", "failed"]
+    outcome: Literal["restored", "outdated", "queued_for_consent", "failed"]
+    """`outdated`: newer is known, so that it is a thing of the past again."""
     id: UUID
     """Of the memory; of the proposal, where it waits for consent."""
     code: str | None = None
     """Stable name of the problem, where it failed."""
     detail: str | None = None
     overruled: list[UUID] = []
-    """Memories that it took the place of."""
+    """Memories that it took the place of; the newer ones, where it is outdated."""
 
 
 class Recovered(Message):

@@ -284,8 +284,14 @@ def counted(kept: Memory, gone: Memory, now: datetime) -> Memory:
     )
     if gone.authority < kept.authority:
         return both
+    latest, since = max(said_at(kept), said_at(gone)), kept.valid_from
+    if since is not None and gone.valid_from is not None:
+        since = min(since, gone.valid_from)
+    begun = said_at(replace(kept, valid_from=since, asserted_at=None))
     return replace(
         both,
+        valid_from=since,
+        asserted_at=latest if latest > begun else kept.asserted_at,
         importance=max(kept.importance, gone.importance),
         reinforcement=max(kept.reinforcement, gone.reinforcement),
     )

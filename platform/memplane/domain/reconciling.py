@@ -1,7 +1,7 @@
 """What a new memory does to those that are there: pure decisions over how it compares with its nearest neighbours."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -9,7 +9,7 @@ from heapq import nlargest
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.domain.items import is_item
-from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, weight
+from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, State, weight
 from memplane.domain.merging import same_words
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
@@ -58,6 +58,9 @@ class Decision:
         links: neighbours to relate it to.
         suspected: neighbours that may contradict it, though their words do not prove it: both stay.
         overruled: for a memory that is outdated, those that are older still and that it ends.
+        cut: superseded memories that it ends earlier than they were ended so far.
+        split: memories that were said before it and again after it: it comes between.
+        until: for a memory that is outdated, when the next later fact begins.
     """
 
     action: Action
@@ -65,6 +68,9 @@ class Decision:
     links: tuple[Neighbour, ...] = ()
     suspected: tuple[Neighbour, ...] = ()
     overruled: tuple[Neighbour, ...] = ()
+    cut: tuple[Neighbour, ...] = ()
+    split: tuple[Neighbour, ...] = ()
+    until: datetime | None = None
 
 
 def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
@@ -110,7 +116,15 @@ def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Ban
     return compare(statement, there, similarity, bands) if later else compare(there, statement, similarity, bands)
 
 
-def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: datetime) -> Decision:
+def decide(
+    new: Memory,
+    neighbours: Sequence[Neighbour],
+    bands: Bands,
+    now: datetime,
+    *,
+    past: Sequence[Neighbour] = (),
+    overrules: int | None = None,
+) -> Decision:
     """What to do with a new memory.
 
     One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
@@ -119,43 +133,110 @@ def decide(new: Memory, neighbours: Sequence[Neighbour], bands: Bands, now: date
     is disputed. The time of the facts decides which is older, not the order of their arrival: what a later fact
     overrules arrives outdated, and still ends what is older still. What is true no longer overrules nothing, and
     neither does what is not yet true, though who is trusted less cannot say it unheard.
+
+    Args:
+        new: the memory.
+        neighbours: the active memories beside it.
+        bands: thresholds for the embedding model.
+        now: the time of the decision.
+        past: for one that arrives late, superseded memories that ended after it began.
+        overrules: how much weight the decision overrules, where that is not the memory's authority.
     """
-    again = [n for n in neighbours if n.verdict is Verdict.SAME and same_store(n.memory, new)]
-    outranked = tuple(n for n in again if weight(n.memory) < new.authority)
-    for best in (n for n in again if n not in outranked):
-        action = _joined(new, best, bands)
-        if action is not None:
-            return Decision(action, (best,))
-    outranked = tuple(n for n in outranked if not is_more(n.memory, new))
+    rivals = [n for n in neighbours if n.verdict in OVERRULES and _counts(n.memory, now)]
+    gone = [n for n in past if n.verdict in OVERRULES]
+    again = [n for n in (*neighbours, *past) if n.verdict is Verdict.SAME and same_store(n.memory, new)]
+    equal = [n for n in again if weight(n.memory) >= new.authority]
+    if joined := _same(new, equal, (*rivals, *gone), bands):
+        return joined
+    lesser = (n for n in neighbours if n in again and n not in equal)
+    outranked = tuple(n for n in lesser if not is_more(n.memory, new))
     related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
     links = tuple(related)[:MAX_LINKS]
-    ahead = now + _CLOCKS
-    over = tuple(
-        n
-        for n in neighbours
-        if n.verdict in OVERRULES
-        and (n.memory.valid_from is None or n.memory.valid_from <= ahead or n.memory.source is Source.EXTRACTION)
-    )  # what is to come holds beside what is so today; but a turn that is dated ahead was said by now
     suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)
-    ended = new.valid_until is not None and new.valid_until <= now
-    to_come = new.valid_from is not None and new.valid_from > ahead
-    if not over or ended:
+    ended = is_ended(new, now)
+    if not (rivals or gone) or ended:
         action = Action.SUPERSEDE if outranked and not ended else Action.CREATE
         targets = outranked if action is Action.SUPERSEDE else ()
         return Decision(action, targets, links, suspected=() if ended else suspected)
+    most = new.authority if overrules is None else overrules
     # whatever time it names: else a day that is to come would carry any claim past who knows better
-    if any(weight(n.memory) > new.authority for n in over):
-        return Decision(Action.DISPUTE, over, links)
-    if to_come:
+    heavier = [n for n in rivals if weight(n.memory) > most]
+    heavier += [n for n in gone if weight(n.memory) > most and first_said(n.memory) <= said_at(new)]
+    if heavier:
+        return Decision(Action.DISPUTE, tuple(n for n in (*rivals, *gone) if n in heavier or n in rivals), links)
+    if is_to_come(new, now):
         return Decision(Action.CREATE, links=links, suspected=suspected)
-    after = [n for n in over if said_at(n.memory) > said_at(new)]
-    later = sorted((n for n in after if weight(n.memory) >= new.authority), key=lambda n: said_at(n.memory))
-    earlier = tuple(n for n in over if said_at(n.memory) <= said_at(new))
-    if later:
-        return Decision(Action.OUTDATED, tuple(later), links, overruled=earlier)
-    if not earlier:  # what is later is trusted less: both stay, for a person to decide
-        return Decision(Action.CREATE, links=links, suspected=(*after, *suspected))
-    return Decision(Action.SUPERSEDE, (*earlier, *outranked), links, suspected)
+    decision = Decision(Action.CREATE, outranked, links, suspected)
+    return _by_time(new, rivals, gone, decision)
+
+
+def _by_time(new: Memory, rivals: Sequence[Neighbour], gone: Sequence[Neighbour], decision: Decision) -> Decision:
+    """Where a memory stands between what it contradicts: the next later fact ends it, and it ends what is earlier.
+
+    Args:
+        new: the memory.
+        rivals: active memories that it contradicts.
+        gone: superseded ones.
+        decision: what holds besides; its targets are less trusted memories that say the same.
+    """
+    moment = said_at(new)
+    after = [n for n in rivals if said_at(n.memory) > moment]
+    earlier = tuple(n for n in rivals if said_at(n.memory) <= moment)
+    later = sorted(
+        (n for n in (*after, *gone) if said_at(n.memory) > moment and weight(n.memory) >= new.authority),
+        key=lambda n: next_said(n.memory, moment),
+    )
+    cut = tuple(n for n in gone if said_at(n.memory) <= moment)
+    if not later:
+        if after and not earlier:  # what is later is trusted less: both stay, for a person to decide
+            return replace(decision, targets=(), cut=cut, suspected=(*after, *decision.suspected))
+        targets = (*earlier, *decision.targets)
+        return replace(decision, action=Action.SUPERSEDE if targets else Action.CREATE, targets=targets, cut=cut)
+    return replace(
+        decision,
+        action=Action.OUTDATED,
+        targets=tuple(later),
+        suspected=(),
+        overruled=earlier,
+        cut=cut,
+        split=tuple(n for n in later if first_said(n.memory) < moment and weight(n.memory) <= new.authority),
+        until=next_said(later[0].memory, moment),
+    )
+
+
+def _counts(there: Memory, now: datetime) -> bool:
+    """Whether a memory overrules and is overruled: not one that has ended, and none that is to come.
+
+    What is to come holds beside what is so today; but a turn that is dated ahead was said by now.
+    """
+    return not is_ended(there, now) and (not is_to_come(there, now) or there.source is Source.EXTRACTION)
+
+
+def is_ended(memory: Memory, now: datetime) -> bool:
+    """Whether a memory is true no longer."""
+    return memory.valid_until is not None and memory.valid_until <= now
+
+
+def is_to_come(memory: Memory, now: datetime) -> bool:
+    """Whether a memory is not true yet."""
+    return memory.valid_from is not None and memory.valid_from > now + _CLOCKS
+
+
+def _same(new: Memory, again: Sequence[Neighbour], contradicting: Sequence[Neighbour], bands: Bands) -> Decision | None:
+    """The memory of the same value that a new one is merged with, unless another value held between the two."""
+    between = [n.memory for n in contradicting if weight(n.memory) >= new.authority]
+    for best in again:
+        there, moment = best.memory, said_at(new)
+        begun = first_said(there)
+        if any(moment < said < begun for other in between for said in (first_said(other), said_at(other))):
+            continue
+        action = _joined(new, best, bands)
+        if action is not None:
+            extended = moment < begun and there.valid_from is not None and weight(there) <= new.authority
+            ends = [n for n in contradicting if n.memory.state is State.SUPERSEDED and said_at(n.memory) <= moment]
+            cut = tuple(n for n in ends if weight(n.memory) <= new.authority) if extended else ()
+            return Decision(Action.MERGE if there.state is State.SUPERSEDED else action, (best,), cut=cut)
+    return None
 
 
 def _joined(new: Memory, there: Neighbour, bands: Bands) -> Action | None:
@@ -195,6 +276,19 @@ def said_at(memory: Memory) -> datetime:
     """
     first = memory.recorded_at if memory.valid_from is None else min(memory.valid_from, memory.recorded_at)
     return first if memory.asserted_at is None else max(first, memory.asserted_at)
+
+
+def first_said(memory: Memory) -> datetime:
+    """When a memory was said first; its time of the fact, but for those who said it again."""
+    if memory.valid_from is not None and memory.asserted_at is not None and memory.valid_from <= memory.asserted_at:
+        return memory.valid_from
+    return said_at(replace(memory, asserted_at=None))
+
+
+def next_said(memory: Memory, moment: datetime) -> datetime:
+    """When a memory that was said after a moment was so for the first time after it."""
+    first = first_said(memory)
+    return first if first > moment else said_at(memory)
 
 
 def same_store(one: Memory, other: Memory) -> bool:

@@ -59,6 +59,7 @@ class Scope:
         true_at: read what was true then, and not what is true now.
         ended: whether what is no longer true is in scope; a question for the present leaves it out.
         procedures: whether memories of type ``procedural`` are in scope; a question gets them only when it asks.
+        lasting_beyond: only memories that ended after this moment; for what arrives late.
         outweighing: only memories of more weight than this authority; for what a write is compared with.
         filters: what the request narrows further.
     """
@@ -77,6 +78,7 @@ class Scope:
     believed_at: datetime | None = None
     true_at: datetime | None = None
     ended: bool = True
+    lasting_beyond: datetime | None = None
     outweighing: int | None = None
     filters: Filters = field(default_factory=Filters)
 

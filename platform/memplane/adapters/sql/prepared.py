@@ -112,13 +112,13 @@ NAMED = sa.select(_E.id, _E.name_key.label("key"), _E.kind, sa.literal(value=Fal
 KNOWN_ENTITIES = sa.union_all(ALIASED, NAMED)
 _REPLACED = [*dict.fromkeys((*MEMORY_COLUMNS, "token_count"))]
 _COUNTED = ("access_count", "last_accessed")
-_MATERIAL = ("terms", "term_length", "embedding", "embedding_2")
+MATERIAL = ("terms", "term_length", "embedding", "embedding_2")
 
 
 @lru_cache
 def replacing(*, with_material: bool, active: bool) -> sa.Update:
     """A memory by its id, all but what is counted beside; an active one only where no other is of its value or name."""
-    names = [name for name in (*_REPLACED, *(_MATERIAL if with_material else ())) if name not in _COUNTED]
+    names = [name for name in (*_REPLACED, *(MATERIAL if with_material else ())) if name not in _COUNTED]
     values = {name: sa.bindparam(f"new_{name}", type_=_M[name].type) for name in names}
     anew = {"enriched_by": sa.null()} if with_material else {}
     statement = sa.update(tables.memories).where(_is(_M.tenant_id, "of_tenant"), _M.id == values["id"])

@@ -112,6 +112,8 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
     if scope.outweighing is not None:
         found.compare(f"{alias}.authority", ">", "outweighed", scope.outweighing)
         found.conditions[-1] = f"({found.conditions[-1]} OR {alias}.trust_state = '{TrustState.CONFIRMED}')"
+    if scope.lasting_beyond is not None:
+        found.compare(f"{alias}.valid_until", ">", "lasting_beyond", scope.lasting_beyond)
     if not any_state:
         found.one_of(f"{alias}.state", "states", list(scope.states))
         found.one_of(f"{alias}.trust_state", "trust_states", list(scope.trust_states))

@@ -111,16 +111,21 @@ class SqlMemories:
         """The memory, locked until the transaction ends, when it is in scope."""
         return next(iter(await self._in_scope(scope, [memory_id], locked=True)), None)
 
-    async def nearest(self, scope: Scope, material: SearchMaterial, limit: int) -> list[tuple[Memory, float]]:
+    async def nearest(
+        self, scope: Scope, material: SearchMaterial, limit: int, unseen: Mapping[UUID, float] | None = None
+    ) -> list[tuple[Memory, float]]:
         """The memories in scope that are nearest to a text by meaning, and those by words, with their cosine."""
         query = Query(material.terms, (), material.embedding)
         found = await self._candidates(self._session, replace(scope, turns=False), query)
-        return await self.nearest_of(scope, found, limit)
+        return await self.nearest_of(scope, found, limit, unseen)
 
-    async def nearest_of(self, scope: Scope, found: Candidates, limit: int) -> list[tuple[Memory, float]]:
+    async def nearest_of(
+        self, scope: Scope, found: Candidates, limit: int, unseen: Mapping[UUID, float] | None = None
+    ) -> list[tuple[Memory, float]]:
         """The memories that are nearest among candidates, as in :meth:`nearest`."""
         near = await offload(len(found.ids), closest, found.signals, limit)
         similarity = {found.ids[int(place)]: float(cosine) for place, cosine in near}
+        similarity |= unseen or {}
         if not similarity:
             return []
         memories = await self._in_scope(scope, list(similarity))
@@ -138,6 +143,21 @@ class SqlMemories:
         if locked:
             statement = statement.with_for_update()
         return [memory_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
+
+    async def share_material(self, memory_id: UUID, other: UUID) -> None:
+        """Give a memory the search material of another one of the same words."""
+        m, of = tables.memories.c, tables.memories.alias("other")
+        copied = {
+            name: sa.select(of.c[name]).where(of.c.tenant_id == self._tenant, of.c.id == other).scalar_subquery()
+            for name in prepared.MATERIAL
+        }
+        statement = sa.update(tables.memories).where(m.tenant_id == self._tenant, m.id == memory_id)
+        await self._session.execute(statement.values(**copied))
+
+    async def last_recorded(self, user_id: str) -> datetime | None:
+        """When the latest memory of a user was recorded."""
+        place = {"tenant_id": self._tenant, "user_id": user_id}
+        return (await self._session.execute(prepared.LAST_RECORDED, place)).scalar_one_or_none()
 
     async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
         """What a user's rejected memories of a category say, the newest first."""
@@ -184,6 +204,12 @@ class SqlThreads:
         )
         rows = (await self._session.execute(statement)).mappings()
         return {row["external_id"]: turn_of(dict(row)) for row in rows}
+
+    async def release_names(self, turn_ids: Sequence[UUID]) -> None:
+        """Take the caller's own names from some turns, which stay as they are otherwise."""
+        t = tables.turns.c
+        named = sa.update(tables.turns).where(t.tenant_id == self._tenant, t.id.in_(turn_ids))
+        await self._session.execute(named.values(external_id=None))
 
     async def add_turns(self, turns: Sequence[tuple[Turn, SearchMaterial]]) -> None:
         """Insert turns."""
@@ -247,6 +273,12 @@ class SqlJournal:
                 for entry in entries
             ]
             await self._session.add("events", values)
+
+    async def notes(self, memory_id: UUID) -> list[Mapping[str, object]]:
+        """What the entries of a memory's history note besides its words, oldest first."""
+        h = tables.history.c
+        found = sa.select(h.meta).where(h.tenant_id == self._tenant, h.memory_id == memory_id).order_by(h.id)
+        return [dict(meta or {}) for meta in (await self._session.execute(found)).scalars()]
 
     async def forget(self, purges: Sequence[UUID]) -> None:
         """Take the words of memories that are gone out of the history, by the entries that tell of their purge."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql import prepared, tables
+from memplane.adapters.sql import tables
 from memplane.adapters.sql.activity import SqlActivity
 from memplane.adapters.sql.budgets import SqlBudgets
 from memplane.adapters.sql.chain import SqlChain
@@ -129,8 +129,7 @@ class SqlUnitOfWork:
         buried = await self.tombstones.held(memory.user_id, memory.category)
         there = await self.memories.find_duplicate(memory)
         past = await self.memories.find_past(memory) if there is None else None
-        place = {"tenant_id": self._tenant, "user_id": memory.user_id}
-        last = (await self._session.execute(prepared.LAST_RECORDED, place)).scalar_one_or_none()
+        last = await self.memories.last_recorded(memory.user_id)
         if there is not None or past is not None:
             return Seen(buried, there, past, (), None, last)
         near = await self.memories.nearest(look.scope, look.material, look.limit)

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
@@ -29,7 +30,7 @@ from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import SQLITE, Capability
 from memplane.domain.embeddings import InForce
 from memplane.domain.errors import StorageError, StorageUnavailable
-from memplane.domain.memory import Memory
+from memplane.domain.memory import Memory, State
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
 
@@ -123,6 +124,8 @@ class SqliteStorage:
 
     async def _candidates(self, _session: Session, scope: Scope, query: Query) -> Candidates:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
+        if scope.lasting_beyond is not None:  # what it has superseded itself is found as it was, and read as it is
+            scope = replace(scope, lasting_beyond=None, states=(State.ACTIVE, State.SUPERSEDED))
         async with self._reading() as snapshot:
             return await SqliteReader(snapshot, self._caches, TENANT).candidates(scope, query)
 

@@ -1,5 +1,7 @@
 """Routes of an administrator: bring back, remove for good."""
 
+from typing import Literal
+
 from fastapi import APIRouter
 from pydantic import BaseModel
 
@@ -41,7 +43,8 @@ def _recovered(found: recovery.Recovered) -> Recovered:
 def _restored(done: Outcome) -> RestoredMemory:
     if done.proposal is not None:
         return RestoredMemory(outcome="queued_for_consent", id=done.proposal)
-    return RestoredMemory(outcome="restored", id=done.memory.id, overruled=list(done.overruled))
+    outcome: Literal["restored", "outdated"] = "outdated" if done.outcome == "outdated" else "restored"
+    return RestoredMemory(outcome=outcome, id=done.memory.id, overruled=list(done.overruled))
 
 
 def _failed(each: Unrestored) -> RestoredMemory:
