@@ -1,6 +1,6 @@
 """What a person said counts as said only where the key that recorded it may record that; each with its control."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import httpx2
@@ -86,10 +86,25 @@ class TestRecording:
     def test_a_turn_of_a_batch_and_the_same_turn_again(self, tenant: Tenant, caller: Caller, mute: Caller) -> None:
         turn = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": SISTER, "external_id": "m1"}
         (first,) = mute.post("/v1/turns:batch", {"turns": [turn]}).json()["items"]
-        again = caller.post("/v1/turns", turn).json()
-        assert (first["vouched"], again["outcome"], again["vouched"]) == (False, "duplicate", False)
+        same = mute.post("/v1/turns", turn).json()
+        assert (first["vouched"], same["outcome"], same["turn_id"]) == (False, "duplicate", first["turn_id"])
         assert drawn(tenant) == 0
-        assert caller.say(SISTER, external_id="m2")["extracted"]  # the control
+        said = caller.post("/v1/turns", turn).json()  # what is vouched for is not lost to what is not
+        assert (said["outcome"], said["vouched"], len(said["extracted"])) == ("created", True, 1)
+        assert drawn(tenant) > 0
+        for each in (caller, mute):  # the control: the name is of what was vouched for from then on
+            again = each.post("/v1/turns", turn).json()
+            assert (again["outcome"], again["turn_id"], again["vouched"]) == ("duplicate", said["turn_id"], True)
+        assert tenant.count("turns") == 2
+
+    def test_what_another_role_said_keeps_no_name_from_the_user(self, caller: Caller, mute: Caller) -> None:
+        other = mute.say("Noted.", role="assistant", external_id="m1")
+        said = caller.say(SISTER, external_id="m1")
+        assert (said["outcome"], len(said["extracted"])) == ("created", 1)
+        assert said["turn_id"] != other["turn_id"]
+        # the control: what is vouched for loses its name to nobody
+        again = {"user_id": USER, "thread_id": THREAD, "role": "assistant", "text": "Noted.", "external_id": "m1"}
+        assert mute.post("/v1/turns", again).json()["outcome"] == "duplicate"
 
     def test_it_corroborates_no_benign_field(self, caller: Caller, mute: Caller) -> None:
         caller.say("I prefer concise answers.")
@@ -182,6 +197,15 @@ class TestAcknowledging:
         assert tenant.count("user_context") == 0
         assert ack(mute, proposal, caller.say("Yes, Berlin.")).json()["outcome"] == "approved"  # the control
         assert context(caller) == {"city": "Berlin"}
+
+    def test_a_yes_that_is_dated_ahead_is_none(self, caller: Caller) -> None:
+        proposal = caller.say("I live in Berlin.")["extracted"][0]["id"]
+        ahead = caller.say("Yes, Berlin.", event_time="2099-01-01T00:00:00Z")
+        problem = refused(ack(caller, proposal, ahead), 422, "not_an_agreement")
+        assert "dated ahead" in problem["detail"]
+        assert context(caller) == {}
+        now = (datetime.now(UTC) + timedelta(minutes=2)).isoformat()  # the control: by a clock that is a little fast
+        assert ack(caller, proposal, caller.say("Yes, Berlin.", event_time=now)).json()["outcome"] == "approved"
 
     def test_a_key_without_the_scope_cannot_say_yes_to_its_own_proposal(self, caller: Caller, mute: Caller) -> None:
         proposal = queue(mute)

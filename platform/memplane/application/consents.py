@@ -162,8 +162,8 @@ class Consents:
             ScopeForbidden: the key lacks ``memory:write``.
             TrustTooLow: it is not fully trusted.
             NotFound: no such proposal, or no such turn of its user, or not the caller's.
-            NotAnAgreement: somebody else said it, before the proposal was made, it does not agree, or not to this one:
-                it names no value and another was asked later, or it was taken for another one's.
+            NotAnAgreement: somebody else said it, before the proposal was made or dated ahead, it does not agree, or
+                not to this one: it names no value and another was asked later, or it was taken for another one's.
             TurnUnvouched: a key without ``turns:user`` recorded the turn.
             ProposalExpired, AlreadyDecided, ValueRejected, ProposalOutdated: as :meth:`decide`.
         """
@@ -249,7 +249,8 @@ def check_acknowledgement(proposal: Proposal, turn: Turn) -> None:
     """Refuse a turn that does not agree to a proposal.
 
     Raises:
-        NotAnAgreement: not the user said it, it is not later than the proposal, or its words do not agree.
+        NotAnAgreement: not the user said it, it is not later than the proposal or dated ahead, or its words do not
+            agree.
         TurnUnvouched: a key without ``turns:user`` recorded it.
     """
     if turn.role is not Role.USER:
@@ -260,6 +261,8 @@ def check_acknowledgement(proposal: Proposal, turn: Turn) -> None:
             "user said it",
             field="turn_id",
         )
+    if turn.event_time is not None and turn.event_time > turn.recorded_at + _CLOCKS:
+        raise NotAnAgreement("turn_id: the turn is dated ahead of its recording; ask the user again", field="turn_id")
     early = turn.event_time is not None and turn.event_time <= proposal.created_at - _CLOCKS
     if turn.recorded_at <= proposal.created_at or early:
         raise NotAnAgreement("turn_id: the turn is not later than the proposal", field="turn_id")

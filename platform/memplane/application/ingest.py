@@ -158,6 +158,8 @@ async def append(
     if names:
         await threads.advance(user_id, thread_id, write.now, revs=0)
     known = dict(await threads.existing_turns(user_id, thread_id, names))
+    if outweighed := {t.external_id for t, _ in new if t.external_id in known and _outweighs(t, known[t.external_id])}:
+        await threads.release_names([known.pop(name).id for name in sorted(outweighed)])
     fresh = len({t.external_id for t, _ in new if t.external_id not in known and t.external_id is not None}) + sum(
         t.external_id is None for t, _ in new
     )
@@ -184,6 +186,12 @@ async def append(
     await threads.log([_change(turn, write) for turn, _ in rows])
     await write.uow.journal.events([_event(turn, write) for turn, _ in rows])
     return answer
+
+
+def _outweighs(new: NewTurn, there: Turn) -> bool:
+    """Whether a turn takes the name of another: what a person said, from what nobody vouches that a person said."""
+    said = new.role is Role.USER and new.vouched
+    return said and not (there.role is Role.USER and there.vouched)
 
 
 async def _refuse_erased(write: Write, user_id: str, thread_id: str, turns: Sequence[NewTurn]) -> None:
