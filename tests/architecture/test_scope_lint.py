@@ -29,6 +29,8 @@ KEYED = {
     "sql/gateway_stores.py SqlGraph.conflicts": "of memories that a scoped read has brought; only counted",
     "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",
     "sql/prepared.py replacing": "stores a memory that `lock` has found through the predicate",
+    "sql/stores.py SqlMemories.share_material": "of a memory that a scoped read has found, for a part of it; not shown",
+    "sql/stores.py SqlThreads.release_names": "takes names from turns that `existing_turns` has found",
     "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
     "sql/stores.py SqlJournal.count_accesses": "counts ids that a scoped read has returned, and returns nothing",
     "sql/removals.py SqlRemovals.lock": "locks a turn that a scoped read has brought, by its user too",
