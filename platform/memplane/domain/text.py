@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from datetime import UTC, datetime
+from typing import Literal
 
 from memplane.domain.errors import InvalidText
 
@@ -12,6 +13,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 _URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b")
+_MARKS = re.compile(r"(?:[^\x00-\x7f\w\s]|[\uff9e\uff9f]){31,}")  # more marks than any writing system puts on a letter
 
 
 def refuse_unstorable(text: str, field: str) -> None:
@@ -26,6 +28,28 @@ def refuse_unstorable(text: str, field: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidText(f"{field}: holds a lone surrogate at position {error.start}", field=field) from None
+
+
+def unicode_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """:func:`unicodedata.normalize` in time linear in the length of the text.
+
+    The standard library sorts the marks behind a letter by insertion: 16 000 of them out of order take 100 million
+    steps. Sorted before, in the order that the normal forms prescribe, they give the same result.
+    """
+    if text.isascii():
+        return text
+    decomposed: Literal["NFD", "NFKD"] = "NFD" if form == "NFC" else "NFKD"
+    return unicodedata.normalize(form, _MARKS.sub(lambda run: _in_order(run[0], decomposed), text))
+
+
+def _in_order(run: str, form: Literal["NFD", "NFKD"]) -> str:
+    """A run of marks and signs, taken apart, with the marks between two signs in canonical order."""
+    segments: list[list[str]] = [[]]
+    for sign in "".join(unicodedata.normalize(form, each) for each in run):
+        if not unicodedata.combining(sign):
+            segments.append([])
+        segments[-1].append(sign)
+    return "".join(sign for segment in segments for sign in sorted(segment, key=unicodedata.combining))
 
 
 def normalise(text: str, field: str = "text") -> str:
@@ -47,7 +71,7 @@ def normalise(text: str, field: str = "text") -> str:
             raise InvalidText(f"{field}: is empty", field=field)
         return plain
     refuse_unstorable(text, field)
-    composed = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    composed = unicode_form("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = (line.strip() for line in _SPACES.sub(" ", _CONTROLS.sub("", composed)).split("\n"))
     clean = _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
     if not any(not c.isspace() and unicodedata.category(c) not in ("Cf", "Zl", "Zp") for c in clean):
@@ -63,7 +87,7 @@ def instant(text: str) -> datetime:
 
 def words(text: str) -> list[str]:
     """Lower-case words without URLs; hyphens and punctuation split, possessive endings dropped."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicode_form("NFKC", text)
     low = plain.lower()
     # most texts have nothing of the kind, and looking for it costs less than the patterns
     if "://" in low or "www." in low:

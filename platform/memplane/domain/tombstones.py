@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from memplane.domain.memory import MemoryText
+from memplane.domain.text import unicode_form
 from memplane.domain.writing import sentences
 
 # Letters of other alphabets that look like Latin ones, after case folding: a value must not come back in disguise.
@@ -25,7 +26,7 @@ def skeleton(value: str) -> str:
 
     What makes another value of it stays: the point of `1.5`, the minus of `-5`, the plus of `C++`.
     """
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", value).casefold())
+    folded = unicode_form("NFKD", unicode_form("NFKC", value).casefold())
     kept: list[str] = []
     base = ""
     for place, c in enumerate(folded):

@@ -1,0 +1,117 @@
+"""No work on a text grows faster than the text: each rule of language, on what a grammar makes."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+
+from memplane.bootstrap import policies_of
+from memplane.domain import asking, entities, noting, observing, procedures
+from memplane.domain.enrichment_rules import spans
+from memplane.domain.errors import MemplaneError
+from memplane.domain.extraction import claimed, extract
+from memplane.domain.fencing import quoted
+from memplane.domain.inferring import claims_or_orders
+from memplane.domain.memory import MemoryText, MemoryType
+from memplane.domain.merging import value_hash
+from memplane.domain.pii import EVERY, find, redact
+from memplane.domain.profile_statements import Sought, stated_fields
+from memplane.domain.terms import asked, terms
+from memplane.domain.text import normalise, unicode_form, words
+from memplane.domain.tombstones import said_keys, skeleton
+from memplane.domain.writing import constrain
+from support.growing import REPEATED, Make, grammar, grown, growth, timed
+
+SIZE = 16_000
+"""Characters of the longest text that a memory's field may have."""
+_POLICY = policies_of(None).current
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_FIELDS = frozenset(_POLICY.consent.sensitive)
+_SOUGHT = Sought(frozenset(), _FIELDS, frozenset({"ana"}), 2026)
+WORK: Mapping[str, Callable[[str], object]] = {
+    "normalise": normalise,
+    "words": words,
+    "skeleton": skeleton,
+    "constrain": lambda text: constrain(MemoryText(text), MemoryType.SEMANTIC, _POLICY.writing),
+    "constrain a procedure": lambda text: constrain(MemoryText(text), MemoryType.PROCEDURAL, _POLICY.writing),
+    "find personal data": find,
+    "redact": lambda text: redact(text, EVERY),
+    "fields of a content": lambda text: stated_fields(MemoryText(text), {}, _SOUGHT),
+    "fields of a narrative": lambda text: stated_fields(MemoryText("The hall.", narrative=text), {}, _SOUGHT),
+    "fields of an attribute": lambda text: stated_fields(MemoryText("The hall."), {"name": text}, _SOUGHT),
+    "terms": terms,
+    "terms of a question": asked,
+    "times of a question": lambda text: asking.spans_in(text, _NOW),
+    "names of a question": asking.names_in,
+    "phrases of a question": lambda text: asking.phrases_in(text, asked(text)),
+    "mentions": entities.mentions,
+    "names": spans,
+    "extract": lambda text: extract(text, speaker="Ana", when=_NOW),
+    "claimed": lambda text: claimed(text, _FIELDS, speaker="Ana", when=_NOW),
+    "assertions": noting.assertions,
+    "denies": noting.denies,
+    "dictated": procedures.dictated,
+    "claims or orders": claims_or_orders,
+    "rejected values": lambda text: said_keys(MemoryText(text, facts=(text,)), {"a": text}),
+    "value hash": lambda text: value_hash(MemoryText(text)),
+    "line of an observation": lambda text: observing.line("search", {"q": text}, text),
+    "secrets of arguments": lambda text: observing.without_secrets({"q": text}),
+    "quoted": quoted,
+}
+
+
+def spoken(work: Callable[[str], object]) -> Callable[[str], None]:
+    """The work, whether or not it refuses the text."""
+
+    def done(text: str) -> None:
+        with suppress(MemplaneError):
+            work(text)
+
+    done("Ana lives in Porto.")  # what is worked out once is no growth
+    return done
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_grows_as_its_text_does(name: str) -> None:
+    work = spoken(WORK[name])
+    found = {text: growth(timed(work), make, SIZE) for text, make in grown(list(WORK).index(name))}
+    assert not {text: str(each) for text, each in found.items() if not each.is_linear}
+
+
+def quadratic(text: str) -> int:
+    """What a rule must not do: look from each word at all that follow."""
+    parts = text.split()
+    return sum(one == other for place, one in enumerate(parts) for other in parts[place:])
+
+
+@pytest.mark.parametrize(
+    ("work", "text"),
+    [
+        (quadratic, "distinct words"),
+        (re.compile(r"(?:\w+ )*lives$").search, "names of names"),
+        (re.compile(r"\s+$").search, "spaces, then an end"),
+        (lambda text: unicodedata.normalize("NFC", text), "disordered marks"),
+    ],
+    ids=["loop", "pattern", "spaces at the end", "marks by the standard library"],
+)
+def test_what_grows_faster_is_found(work: Callable[[str], object], text: str) -> None:
+    """The control."""
+    makes: dict[str, Make] = dict(grammar())
+    found = growth(timed(work), makes[text], SIZE)
+    assert not found.is_linear
+    assert found.exponent > 1.5
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC", "NFKD"])
+def test_the_forms_are_those_of_the_standard(form: str) -> None:
+    """Marks sorted before make the same text, alone and behind letters."""
+    for text in (*REPEATED.values(), *(make(2_000) for _, make in grammar())):
+        for each in (text, f"é{text}e", text[::-1]):
+            assert unicode_form(form, each) == unicodedata.normalize(form, each)  # type: ignore[arg-type]  # one of them
+
+
+def test_the_texts_are_as_long_as_asked() -> None:
+    assert {len(make(1_000)) for _, make in grammar()} == {1_000}
