@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check truth lives fuzz demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check truth lives fuzz growth demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ lives: $(VENV)/.dev ## let memories live through random operations and nights, o
 
 fuzz: $(VENV)/.dev ## send the server, on each database, what its OpenAPI document allows and what not (SECONDS_EACH=280)
 	FUZZ_SECONDS=$(SECONDS_EACH) $(PYTEST) tests/acceptance/test_fuzz.py
+
+growth: $(VENV)/.dev ## feed every rule of language and every route all texts of a grammar, on each database
+	GROWTH=1 $(PYTEST) tests/unit/test_growth.py tests/acceptance/test_growth.py
 
 coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % of lines and of branches
 	$(BIN)/coverage erase

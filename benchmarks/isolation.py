@@ -32,7 +32,8 @@ RATE = 20
 LIMITS = {"MEMPLANE_RATE_PER_SECOND": str(RATE), "MEMPLANE_RATE_BURST": str(2 * RATE)}
 FLOODERS = 8
 HARD_TEXTS = tuple(
-    (words * 16_000)[:16_000] for words in ("my name is ", " lives in", "call me Ana, ", "Ana's name is ")
+    (words * 16_000)[:16_000]
+    for words in ("my name is ", " lives in", "call me Ana, ", "Ana's name is ", "\u0301\u0323")
 )
 """Texts that take longest to read of all that are known, each 16 kB; whoever finds a worse one adds it."""
 PACE = 0.11

@@ -1,14 +1,16 @@
 """No route that takes text does work that grows faster than the text, and none takes more than a second."""
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
 from time import process_time
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
 
+from memplane.application import remember
 from memplane.domain.principal import KeyScope
 from support.access_matrix import ACCESS
 from support.callers import Caller, Tenant
@@ -52,19 +54,23 @@ def text_fields(document: Json, schema: Json, path: str = "", within: tuple[str,
         return
     for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
         yield from text_fields(document, each, path, within)
-    match schema.get("type"):
-        case "string":
-            if schema.keys().isdisjoint({"format", "enum", "const"}) and schema.get("maxLength", 1e9) > LONGEST_NAME:
-                yield path
-        case "array":
-            yield from text_fields(document, schema.get("items", {}), f"{path}[]", within)
-        case "object":
-            for name, each in schema.get("properties", {}).items():
-                yield from text_fields(document, each, f"{path}.{name}".lstrip("."), within)
-            if more := schema.get("additionalProperties"):
-                yield from text_fields(document, more if isinstance(more, dict) else {}, f"{path}{{}}", within)
-        case None if schema.keys().isdisjoint({"anyOf", "oneOf", "allOf", "enum", "const"}):
-            yield path
+    kind = schema.get("type")
+    if kind is None and schema.keys().isdisjoint({"anyOf", "oneOf", "allOf", "enum", "const"}):
+        yield path
+    elif kind == "string" and schema.keys().isdisjoint({"format", "enum", "const"}):
+        yield from [path] if schema.get("maxLength", math.inf) > LONGEST_NAME else []
+    for place, part in parts_of(schema, path):
+        yield from text_fields(document, part, place, within)
+
+
+def parts_of(schema: Json, path: str) -> Iterator[tuple[str, Json]]:
+    """The parts of a list or an object, with their places."""
+    if "items" in schema:
+        yield f"{path}[]", schema["items"]
+    for name, each in schema.get("properties", {}).items():
+        yield f"{path}.{name}".lstrip("."), each
+    if more := schema.get("additionalProperties"):
+        yield f"{path}{{}}", more if isinstance(more, dict) else {}
 
 
 def declared(document: Json) -> dict[str, tuple[str, ...]]:
@@ -132,12 +138,11 @@ class Sender:
         self.route = route
         self.field = field
         self.answers: dict[int, int] = {}
-        self._numbers = count()
 
     def prepare(self) -> Callable[[str], httpx2.Response]:
         """Make what the next request changes."""
         method, path = self.route.split(" ")
-        user = f"user-{next(self._numbers)}"
+        user = uuid4().hex
         memory = self.caller.remember(SPOKEN, user_id=user) if "{memory_id}" in path else ""
         url = path.replace("{memory_id}", memory).replace("{user_id:text}", user).replace("{thread_id:text}", user)
 
@@ -168,7 +173,7 @@ def test_work_grows_as_the_text_does(admin: Caller) -> None:
     for number, (route, field) in enumerate(CASES):
         sender, size = Sender(admin, route, field), LONGER.get(field, SIZE)
         fixed = min(sender.cost(SPOKEN) for _ in range(3))
-        texts: list[tuple[str, Make]] = grown(number)
+        texts: list[tuple[str, Make]] = grown(number, 80)
         for name, make in texts:
             measured = growth(sender.cost, make, size, fixed)
             if not measured.is_linear:
@@ -179,8 +184,6 @@ def test_work_grows_as_the_text_does(admin: Caller) -> None:
 
 def test_a_route_whose_work_grows_faster_is_found(admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a rule that looks from each word at all that follow."""
-    from memplane.application import remember
-
     prepare = remember.prepare
 
     def slower(*args: Any, **kwargs: Any) -> object:  # noqa: ANN401 - as they came
@@ -191,7 +194,7 @@ def test_a_route_whose_work_grows_faster_is_found(admin: Caller, monkeypatch: py
 
     monkeypatch.setattr(remember, "prepare", slower)
     sender = Sender(admin, "POST /v1/memories", "narrative")
-    texts: dict[str, Make] = dict(grown(0))
+    texts: dict[str, Make] = dict(grown(0, 80))
     measured = growth(sender.cost, texts["names of names"], SIZE, min(sender.cost(SPOKEN) for _ in range(3)))
     assert not measured.is_linear
     assert measured.exponent > 1.5

@@ -44,12 +44,16 @@ def unicode_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
 
 def _in_order(run: str, form: Literal["NFD", "NFKD"]) -> str:
     """A run of marks and signs, taken apart, with the marks between two signs in canonical order."""
-    segments: list[list[str]] = [[]]
+    ordered: list[str] = []
+    marks: list[str] = []
     for sign in "".join(unicodedata.normalize(form, each) for each in run):
-        if not unicodedata.combining(sign):
-            segments.append([])
-        segments[-1].append(sign)
-    return "".join(sign for segment in segments for sign in sorted(segment, key=unicodedata.combining))
+        if unicodedata.combining(sign):
+            marks.append(sign)
+            continue
+        ordered += sorted(marks, key=unicodedata.combining)
+        ordered.append(sign)
+        marks.clear()
+    return "".join(ordered + sorted(marks, key=unicodedata.combining))
 
 
 def normalise(text: str, field: str = "text") -> str:
