@@ -92,6 +92,28 @@ PREFERRING = _set(
     "prefers prefer wants want likes like rather asked asks ask requested requests wishes loves love insists"
 )
 PRONOUNS = _set("she he they xe ze it any per fae ey her him them hers his theirs xem zir hir")
+TELLING = frozenset(
+    each
+    for words in (
+        FIRST,
+        BEING,
+        _set("in at to the"),
+        USER,
+        DWELLING,
+        GOING,
+        PLACE_NOUNS,
+        CALLING,
+        TONGUES,
+        SPEAKING,
+        REPLIES,
+        PREFERRING,
+        PRONOUNS,
+        PERSONAL,
+    )  # fmt: skip
+    for each in words
+    if each.isalpha()
+)
+"""Words that tell of a field: they are known in digits and accents too."""
 _AREAS = _set(
     "city town village north south east west suburbs outskirts centre center heart part district area middle edge"
 )
