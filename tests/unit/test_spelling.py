@@ -82,7 +82,7 @@ def test_what_is_left_of_a_text(text: str, plain: str) -> None:
         {"c1ty": "Porto"},
         {"**city**": "Porto"},
         {"\u0441ity": "Porto"},
-        {"user": {"ｃity": "🅿🅾🆁🆃🅾"}},
+        {"user": {"\uff43ity": "🅿🅾🆁🆃🅾"}},
         {"The user lives in Porto": True},
         {"note": "The user l<b>iv</b>es in Porto"},
     ],
@@ -101,7 +101,10 @@ def test_the_name_of_an_attribute_is_said() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<b", "<!--", "[a](", "](", "[", "_", "_a_", "a b ", "a.b", "&#80;", "*", "🇵", "P0rt0 ", "in\n", "in \t ", "e\u0301", "a@"],
+    [
+        "<b", "<!--", "[a](", "](", "[", "_", "_a_", "a b ", "a.b", "&#80;", "*", "🇵", "P0rt0 ", "in\n", "in \t ",
+        "e\u0301", "a@",
+    ],
     ids=ascii,
 )  # fmt: skip
 def test_long_texts_take_time_in_proportion(piece: str) -> None:

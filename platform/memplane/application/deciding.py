@@ -30,7 +30,7 @@ from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
 from memplane.domain.reconciling import is_more, is_to_come
-from memplane.domain.tombstones import spelled_keys
+from memplane.domain.tombstones import spelled_keys, value_key
 
 MISSING = "no such proposal"
 CONSENTED = "consented"
@@ -181,8 +181,8 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
     decided = replace(decided, memory_id=held.id)
     await write.uow.consents.decide(decided)
     field = ContextField(
-        decided.user_id, decided.field, key, decided.new_value, decided.category, held.id, decided.id,
-        decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
+        decided.user_id, decided.field, value_key(decided.new_value), decided.new_value, decided.category, held.id,
+        decided.id, decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
     )  # fmt: skip
     if not ahead:
         await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)

@@ -117,7 +117,15 @@ def spoken_fields(words: str, fields: Collection[str], year: int | None = None) 
 def _of_words(text: MemoryText, sought: Sought) -> Iterator[Stated]:
     bare, voice = about_the_user(text.content, sought.names), Voice(sought.names)
     yield from _of_text(text.content, sought, voice, bare=bare)
-    for part in (text.title, text.narrative, *text.facts, *text.steps, *text.tags, *text.related_files):
+    for part in (
+        text.title,
+        text.continued(),
+        text.narrative,
+        *text.facts,
+        *text.steps,
+        *text.tags,
+        *text.related_files,
+    ):
         if part:
             yield from _of_text(part, sought, Voice(sought.names, last=voice.last), bare=bare)
 

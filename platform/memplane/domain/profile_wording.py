@@ -93,25 +93,11 @@ PREFERRING = _set(
 )
 PRONOUNS = _set("she he they xe ze it any per fae ey her him them hers his theirs xem zir hir")
 TELLING = frozenset(
-    each
-    for words in (
-        FIRST,
-        BEING,
-        _set("in at to the"),
-        USER,
-        DWELLING,
-        GOING,
-        PLACE_NOUNS,
-        CALLING,
-        TONGUES,
-        SPEAKING,
-        REPLIES,
-        PREFERRING,
-        PRONOUNS,
-        PERSONAL,
-    )  # fmt: skip
-    for each in words
-    if each.isalpha()
+    filter(
+        str.isalpha,
+        {*FIRST, *BEING, *USER, *DWELLING, *GOING, *PLACE_NOUNS, *CALLING, *TONGUES, *SPEAKING, *REPLIES, *PREFERRING}
+        | {*PRONOUNS, *PERSONAL, "in", "at", "to", "the"},
+    )
 )
 """Words that tell of a field: they are known in digits and accents too."""
 _AREAS = _set(

@@ -8,10 +8,16 @@ import html
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
-_INLINE = "a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr"
-_BLOCK = "article|aside|blockquote|br|center|dd|div|dl|dt|h[1-6]|hr|img|li|ol|p|pre|section|table|tbody|td|tfoot|th|thead|tr|ul"
+_INLINE = (
+    "a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u"
+    "|var|wbr"
+)
+_BLOCK = (
+    "article|aside|blockquote|br|center|dd|div|dl|dt|h[1-6]|hr|img|li|ol|p|pre|section|table|tbody|td|tfoot|th|thead|tr"
+    "|ul"
+)
 _MARKUP = re.compile(
     r"<!--[^<>]{0,400}-->"
     rf"|</?(?:(?P<inline>{_INLINE})|(?P<block>{_BLOCK}))(?:\s[^<>]{{0,300}})?/?>"
@@ -56,7 +62,7 @@ def spellings(text: str) -> Iterator[str]:
     yield text
     plain = bare(text)
     one_line = " ".join(plain.split())
-    coded = [_CODED.sub(lambda found, one=one: _decoded(found.group(), one), one_line) for one in _ONES]
+    coded = [_CODED.sub(partial(_as_letters, one), one_line) for one in _ONES]
     for each in dict.fromkeys((plain, one_line, *coded)):
         if each != text and any(c.isalnum() for c in each):
             yield each
@@ -81,6 +87,10 @@ def _known(word: str, vocabulary: Collection[str]) -> str:
         if len(read) > 1 and read.casefold() in vocabulary:
             return read.capitalize() if word[0].isupper() else read
     return word
+
+
+def _as_letters(one: str, found: re.Match[str]) -> str:
+    return _decoded(found.group(), one)
 
 
 def _decoded(word: str, one: str) -> str:

@@ -60,7 +60,7 @@ def value_key(value: str) -> str:
 
 
 def spelled_keys(value: str) -> frozenset[str]:
-    """The keys of a value in each of its spellings; its own, by which it may have been stored before, is one of them."""
+    """The keys of a value in each of its spellings; its own, as stored by earlier versions, is one of them."""
     return frozenset(map(value_key, spellings(value)))
 
 
@@ -78,7 +78,7 @@ def said_parts(text: MemoryText, attributes: Mapping[str, object] | None = None)
     """
     parts = (text.title, text.content, text.narrative, *text.facts, *text.steps, *text.tags, *text.related_files)
     whole = ("\n".join(text.steps),) if text.steps else ()
-    for part in (*parts, *whole, *_texts(attributes or {})):
+    for part in (*parts, *whole, text.continued(), *_texts(attributes or {})):
         if part and part.strip():
             for spelled in spellings(part):
                 yield from _pieces(spelled)
