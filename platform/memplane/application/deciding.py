@@ -30,7 +30,7 @@ from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
 from memplane.domain.reconciling import is_more, is_to_come
-from memplane.domain.tombstones import value_key
+from memplane.domain.tombstones import spelled_keys, value_key
 
 MISSING = "no such proposal"
 CONSENTED = "consented"
@@ -146,7 +146,7 @@ async def _is_own(write: Write, proposal: Proposal, turn: Turn | None) -> bool:
 async def _rejected(write: Write, decided: Proposal) -> Decided:
     """The value does not come back for that field, whoever says it."""
     burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now)
-    await write.uow.tombstones.bury(decided.user_id, grave(decided.field), [value_key(decided.new_value)], burial)
+    await write.uow.tombstones.bury(decided.user_id, grave(decided.field), spelled_keys(decided.new_value), burial)
     await write.uow.consents.decide(decided)
     write.dismissed(decided.id, decided.user_id, _meta(decided))
     await write.settle(decided.user_id, None)
@@ -158,8 +158,8 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
     memory = await _draft(write, decided)
     if decided.acknowledged_by is not None:
         memory = replace(memory, source_ids=tuple(dict.fromkeys((*memory.source_ids, decided.acknowledged_by))))
-    key = value_key(decided.new_value)
-    if key in await write.uow.tombstones.held(decided.user_id, grave(decided.field)):
+    keys = spelled_keys(decided.new_value)
+    if not keys.isdisjoint(await write.uow.tombstones.held(decided.user_id, grave(decided.field))):
         raise rejected()
     if await is_rejected(write, memory):
         raise rejected()
@@ -181,8 +181,8 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
     decided = replace(decided, memory_id=held.id)
     await write.uow.consents.decide(decided)
     field = ContextField(
-        decided.user_id, decided.field, key, decided.new_value, decided.category, held.id, decided.id,
-        decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
+        decided.user_id, decided.field, value_key(decided.new_value), decided.new_value, decided.category, held.id,
+        decided.id, decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
     )  # fmt: skip
     if not ahead:
         await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)

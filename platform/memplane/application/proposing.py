@@ -193,7 +193,8 @@ async def refuse_refused(write: Write, user_id: str, stated: Sequence[Stated]) -
         ValueRejected: a person did.
     """
     for field in sorted({each.field for each in stated}):
-        where, keys = grave(field), {each.key[1] for each in stated if each.field == field}
+        where = grave(field)
+        keys = frozenset[str]().union(*(each.keys for each in stated if each.field == field))
         held = await write.uow.tombstones.held(user_id, where)
         if not held.isdisjoint(keys) or await is_erased(write, user_id, where, keys):
             raise rejected()

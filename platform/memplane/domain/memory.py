@@ -90,6 +90,9 @@ def first_id(moment: datetime) -> UUID:
     return UUID(int=milliseconds << 80 | 0x7 << 76 | 0x2 << 62)
 
 
+_ENDINGS = (".", "!", "?", "。", "！", "？", "…")
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryText:
     """The words of a memory.
@@ -118,6 +121,15 @@ class MemoryText:
         """All words by which the memory can be found, one part a line."""
         parts = (self.title, self.content, self.narrative, *self.facts, *self.steps, *self.tags, *self.related_files)
         return "\n".join(part for part in parts if part)
+
+    def continued(self) -> str | None:
+        """The content with the narrative that goes on with its last sentence; ``None`` where that sentence ends.
+
+        A line break ends a sentence where texts are cut to their limits, and may part a value from its statement.
+        """
+        if not self.narrative or self.content.rstrip("\"'”’)] *_`").endswith(_ENDINGS):
+            return None
+        return f"{self.content}\n{self.narrative}"
 
     def embeddable(self) -> str:
         """The words whose meaning stands for the memory."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from memplane.domain.memory import MemoryText
 from memplane.domain.profile_claims import Found, claims
 from memplane.domain.profile_subjects import Reader, Somebody, Voice
-from memplane.domain.profile_wording import HEADINGS, MAX_VALUE, TONGUES, Words, core
-from memplane.domain.tombstones import value_key
+from memplane.domain.profile_wording import HEADINGS, MAX_VALUE, TELLING, TONGUES, Words, core, undisguised
+from memplane.domain.spelling import bare as plainly
+from memplane.domain.spelling import known_words
+from memplane.domain.tombstones import spelled_keys, value_key
 from memplane.domain.writing import sentences
 
 _LEAD = 240
@@ -39,6 +41,11 @@ class Stated:
     def key(self) -> tuple[str, str]:
         """The field and its value's key: by which two statements are the same."""
         return self.field, value_key(core(self.field, self.value))
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The value's keys in each of its spellings: by which a refused value is known again."""
+        return spelled_keys(core(self.field, self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,9 @@ _NAMED: Mapping[str, str] = {
     "language_preference": "language",
 }  # fmt: skip
 """Other names of attributes that hold a field."""
+_ENDS = r"(?<=\bin)|(?<=\bat)|(?<=\bto)|(?<=\bis)|(?<=\bare)|(?<=\bthe)|(?<=\bas)|(?<=\bby)|(?<=\bme)|(?<=\buser)"
+_BROKEN = re.compile(rf"(?<=[^\W_])[ \t]*\n(?=[a-z])|(?:(?i:{_ENDS}|(?<=\bcalled)|(?<=\bnamed))|(?<=[:=]))[ \t]*\n+")
+"""A line's end within a sentence."""
 _SPOKEN = re.compile(
     r"\s*[\"'(]*\s*(?P<name>[^\W\d_][\w-]*)(?:\s(?:said|says|wrote|writes))?:\s+[\"'“]?(?:I|My|We|Our|Call|Please)\b"
 )
@@ -107,13 +117,21 @@ def spoken_fields(words: str, fields: Collection[str], year: int | None = None) 
 def _of_words(text: MemoryText, sought: Sought) -> Iterator[Stated]:
     bare, voice = about_the_user(text.content, sought.names), Voice(sought.names)
     yield from _of_text(text.content, sought, voice, bare=bare)
-    for part in (text.title, text.narrative, *text.facts, *text.steps, *text.tags, *text.related_files):
+    for part in (
+        text.title,
+        text.continued(),
+        text.narrative,
+        *text.facts,
+        *text.steps,
+        *text.tags,
+        *text.related_files,
+    ):
         if part:
             yield from _of_text(part, sought, Voice(sought.names, last=voice.last), bare=bare)
 
 
 def _of_text(text: str, sought: Sought, voice: Voice, *, bare: bool) -> Iterator[Stated]:
-    for sentence in sentences(re.sub(r"(?<=[^\W_])[ \t]*\n(?=[a-z])", " ", text)):
+    for sentence in sentences(_spelled_out(text)):
         words = Words.of(sentence)
         label = _SPOKEN.match(words.text)
         voice.speaker = label["name"] if label and label["name"].lower() not in HEADINGS else None
@@ -124,6 +142,11 @@ def _of_text(text: str, sought: Sought, voice: Voice, *, bare: bool) -> Iterator
             if stated:
                 yield stated
         voice.last = reader.first or voice.last
+
+
+def _spelled_out(text: str) -> str:
+    """A text as its statements are read: plainly spelled, and with the lines of one sentence joined."""
+    return _BROKEN.sub(" ", known_words(plainly(text), TELLING))
 
 
 def _counted(found: Found, words: Words, sentence: str, sought: Sought, *, bare: bool) -> Stated | None:
@@ -141,6 +164,7 @@ def _counted(found: Found, words: Words, sentence: str, sought: Sought, *, bare:
 
 def about_the_user(content: str, names: frozenset[str]) -> bool:
     """Whether a label or attribute beside some words is the user's: they are a bare note, or speak of the user."""
+    content = _spelled_out(content)
     words = Words.of(content[:_LEAD])
     reader = Reader(words, Voice(names))
     for i in range(len(words)):
@@ -179,7 +203,10 @@ def _of_values(
             voice = Voice(sought.names, last=Somebody.OTHER if others else None)
             yield from _of_text(value, sought, voice, bare=False)
         return
-    for key, item in _members(value):
+    for written, item in _members(value):
+        if " " in written:  # a sentence in the place of a name
+            yield from _of_values(written, sought, bare=False, others=others)
+        key = _as_name(written)
         users = _OF_THE_USER.match(key)
         short = key[users.end() :] if users and users.end() < len(key) else key
         name = next((each for each in (key, short, _NAMED.get(key), _NAMED.get(short)) if each in sought.fields), None)
@@ -201,11 +228,17 @@ def _members(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, list | tuple):
         items = [("", each) for each in value]
     for name, item in items:
-        yield "_".join(re.split(r"[\s_-]+", str(name).casefold().strip())), item
+        yield plainly(str(name)).strip(), item
+
+
+def _as_name(written: str) -> str:
+    """An attribute's name as names of fields are written."""
+    plain, _ = undisguised(known_words(written, TELLING))
+    return "_".join(re.split(r"[\s_-]+", plain.casefold()))
 
 
 def _values(item: object) -> tuple[str, ...]:
     """The values that an attribute gives: itself, or each of a list."""
     each = item if isinstance(item, list | tuple) else (item,)
-    found = (str(one).strip()[:MAX_VALUE] for one in each if isinstance(one, str | int | float))
+    found = (plainly(str(one)).strip()[:MAX_VALUE] for one in each if isinstance(one, str | int | float))
     return tuple(one for one in found if one)

@@ -92,6 +92,14 @@ PREFERRING = _set(
     "prefers prefer wants want likes like rather asked asks ask requested requests wishes loves love insists"
 )
 PRONOUNS = _set("she he they xe ze it any per fae ey her him them hers his theirs xem zir hir")
+TELLING = frozenset(
+    filter(
+        str.isalpha,
+        {*FIRST, *BEING, *USER, *DWELLING, *GOING, *PLACE_NOUNS, *CALLING, *TONGUES, *SPEAKING, *REPLIES, *PREFERRING}
+        | {*PRONOUNS, *PERSONAL, "in", "at", "to", "the"},
+    )
+)
+"""Words that tell of a field: they are known in digits and accents too."""
 _AREAS = _set(
     "city town village north south east west suburbs outskirts centre center heart part district area middle edge"
 )

@@ -11,6 +11,7 @@ from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.domain.items import is_item
 from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, State, weight
 from memplane.domain.merging import same_words
+from memplane.domain.spelling import bare
 from memplane.domain.tombstones import skeleton
 from memplane.domain.writing import sentences
 
@@ -302,10 +303,12 @@ def says_again(text: MemoryText, gone: Sequence[MemoryText], bands: Bands) -> bo
     Each part is compared with the values that share most words with it, whatever the number of values.
     """
     parts = [text.content, *text.facts, *sentences(text.narrative or "")]
-    said = [_statement(part) for part in parts[:_MAX_PARTS] if part]
+    said = [_statement(bare(part)) for part in parts[:_MAX_PARTS] if part]
     others = [other for other in gone if not other.steps]  # in other words steps may be other steps
     values = [*(other.content for other in others), *(fact for other in others for fact in other.facts)]
-    told = [value for value in map(_statement, values[:_MAX_VALUES]) if value.keys]  # without words nothing is decided
+    told = [
+        value for value in map(_statement, map(bare, values[:_MAX_VALUES])) if value.keys
+    ]  # without words nothing is decided
     return any(
         compare(value, part, 1.0, bands) is Verdict.SAME
         for part in said

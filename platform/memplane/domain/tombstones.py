@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from memplane.domain.memory import MemoryText
+from memplane.domain.spelling import spellings
 from memplane.domain.text import unicode_form
 from memplane.domain.writing import sentences
 
@@ -59,23 +60,37 @@ def value_key(value: str) -> str:
     return hashlib.sha256((skeleton(value) or " ".join(value.split())).encode()).hexdigest()
 
 
+def spelled_keys(value: str) -> frozenset[str]:
+    """The keys of a value in each of its spellings; its own, as stored by earlier versions, is one of them."""
+    return frozenset(map(value_key, spellings(value)))
+
+
 def rejected_keys(text: MemoryText) -> frozenset[str]:
-    """What is buried with a memory: its content, each of its facts, and its steps as a whole."""
+    """What is buried with a memory: its content, each of its facts, and its steps as a whole, however spelled."""
     whole = ("\n".join(text.steps),) if text.steps else ()
-    return frozenset(value_key(part) for part in (text.content, *text.facts, *whole) if part.strip())
+    parts = [part for part in (text.content, *text.facts, *whole) if part.strip()]
+    return frozenset[str]().union(*map(spelled_keys, parts))
 
 
 def said_parts(text: MemoryText, attributes: Mapping[str, object] | None = None) -> Iterator[str]:
-    """Everything that a memory says: its parts, and each sentence of them, so that none hides among others."""
+    """Everything that a memory says: its parts, and each sentence of them, so that none hides among others.
+
+    Each part is read in all of its spellings, and so are the names of attributes.
+    """
     parts = (text.title, text.content, text.narrative, *text.facts, *text.steps, *text.tags, *text.related_files)
     whole = ("\n".join(text.steps),) if text.steps else ()
-    for part in (*parts, *whole, *_texts(attributes or {})):
+    for part in (*parts, *whole, text.continued(), *_texts(attributes or {})):
         if part and part.strip():
-            yield part
-            for piece in sentences(part):
-                yield piece
-                if ": " in piece:  # `Note: the user lives in Berlin.`
-                    yield piece.split(": ", 1)[1]
+            for spelled in spellings(part):
+                yield from _pieces(spelled)
+
+
+def _pieces(part: str) -> Iterator[str]:
+    yield part
+    for piece in sentences(part):
+        yield piece
+        if ": " in piece:  # `Note: the user lives in Berlin.`
+            yield piece.split(": ", 1)[1]
 
 
 def said_keys(text: MemoryText, attributes: Mapping[str, object] | None = None) -> frozenset[str]:
@@ -90,7 +105,8 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
         case str():
             yield value
         case Mapping():
-            for item in value.values():
+            for name, item in value.items():
+                yield str(name)
                 yield from _texts(item, depth + 1)
         case list() | tuple():
             for item in value:
