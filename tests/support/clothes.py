@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _SMALL_CAPITALS = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
-_CYRILLIC = str.maketrans("aeopcxysij", "аеорсхуѕіј")  # noqa: RUF001
+_CYRILLIC = str.maketrans("aeopcxysij", "аеорсхуѕіј")  # noqa: RUF001 - letters of other alphabets
 _GREEK = str.maketrans("oivt", "οιντ")
 _LEET = str.maketrans("oeit", "0317")
 
@@ -162,6 +162,6 @@ The user prefers Python3 to Python2.
 The user likes *nix tools and 2D games.
 The user moved the card to Q3-Planning.
 The user finished level 5 of Port0x.
-""".strip().splitlines()  # noqa: RUF001
+""".strip().splitlines()  # noqa: RUF001 - letters of other alphabets
 )
 """Markup, digits, code, product names and other scripts, as people write them; none states a sensitive field."""
