@@ -163,7 +163,7 @@ class TestRules:
         planted(tenant, caller, *PIANO)
         night.run("consolidation")
         assert tenant.count("pair_checks") == 1
-        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
         assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).status_code == 200
         assert tenant.count("pair_checks") == 0
 

@@ -124,7 +124,7 @@ def test_an_erased_user_leaves_no_name(tenant: Tenant, caller: Caller, night: Ni
     for user in (USER, "ben"):
         caller.remember("the user's friend siobhan wants a boat", user_id=user)
     night.run("enrichment")
-    admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+    admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
     assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).status_code == 200
     found = tenant.rows("SELECT user_id FROM entities WHERE tenant_id = %(tenant)s")
     assert [row["user_id"] for row in found] == ["ben"]

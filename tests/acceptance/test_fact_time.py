@@ -113,14 +113,14 @@ def test_a_clock_that_steps_back_makes_nothing_outdated(tenant: Tenant, caller: 
 def test_the_latest_record_counts_whatever_its_id(tenant: Tenant, caller: Caller) -> None:
     """An import chooses ids: those of other systems say nothing of time, and may lie above all that is written here."""
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    old = write(caller, "The user's sister lives in Porto.", "relationships")
+    old = write(caller, "The user's mother lives in Porto.", "relationships")
     tenant.rows("UPDATE memories SET recorded_at = %(ahead)s WHERE id = %(id)s", ahead=ahead, id=old["id"])
     for number in range(9):
         brought = write(caller, f"The user has been to town number {number}.")["id"]
         tenant.rows(
             "UPDATE memories SET recorded_at = %(then)s WHERE id = %(id)s", then=ahead - timedelta(days=2), id=brought
         )
-    new = write(caller, "The user's sister lives in Oslo.", "relationships")
+    new = write(caller, "The user's mother lives in Oslo.", "relationships")
     assert (new["outcome"], new["overruled"]) == ("superseded", [old["id"]])
     recorded = datetime.fromisoformat(caller.get(f"/v1/memories/{new['id']}").json()["recorded_at"])
     assert recorded > ahead

@@ -49,7 +49,7 @@ class TestSources:
 
     def test_it_goes_with_its_user(self, tenant: Tenant, caller: Caller, night: Night, model: ModelServer) -> None:
         memory, _ = self.made(caller, night, model)
-        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
         assert tenant.count("job_users") == 1
         assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).status_code == 200
         assert state(tenant, memory) is None
@@ -79,7 +79,7 @@ class TestSources:
         for user in (USER, "bo"):
             lived(caller, user)
         model.script = [answer(insight(GOOD, 3))] * 2
-        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
         kept = night.jobs._step
 
         async def later(*given: Any) -> Any:  # noqa: ANN401 - as it came

@@ -300,7 +300,7 @@ class TestNight:
         talk(supervisor)
         talk(supervisor, ("user", "Which hall?"), user_id="ben")
         assert Night(tenant).counts("sessions")["closed"] == 2
-        admin = tenant.caller("supervisor", scopes=tuple(KeyScope))
+        admin = tenant.caller("supervisor", act_for=["*"], scopes=tuple(KeyScope))
         done = admin.post(f"/v1/users/{USER}/erase", {"confirm": USER})
         assert done.status_code == 200, done.text
         assert [row["user_id"] for row in tenant.rows("SELECT user_id FROM sessions WHERE tenant_id = %(tenant)s")] == [
