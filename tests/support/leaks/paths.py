@@ -15,6 +15,7 @@ CONTEXT, CONFLICTS = "/v1/context", "/v1/conflicts"
 NOTHING: frozenset[str] = frozenset()
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
+FILES = ("/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
     for path in ("/v1/admin/audit", "/v1/admin/jobs", "/v1/admin/keys", "/v1/admin/keys/history")[turn % 4 :][:1]:
         yield Ask(f"GET {path}", "administration", NOTHING, path)
-    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/swagger-ui.css")[turn % 5 :][:1]:
+    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", *FILES)[turn % 6 :][:1]:
         yield Ask(f"GET {path}", "open", NOTHING, path)
 
 
