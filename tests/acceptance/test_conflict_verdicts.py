@@ -216,11 +216,11 @@ class TestOver:
         assert caller.get(f"/v1/memories/{newer}").status_code == 200
 
     def test_what_is_restored_can_be_decided_on(self, caller: Caller) -> None:
-        """The control."""
-        conflict, older, _ = suspected(caller)
+        """The control; who restores a memory says it again, so that it is the newer one."""
+        conflict, older, newer = suspected(caller)
         assert caller.delete(f"/v1/memories/{older}").status_code == 200
         say(caller, older, "restore")
-        assert decide(caller, conflict, "newer")["superseded"] == older
+        assert decide(caller, conflict, "newer")["superseded"] == newer
 
 
 def test_a_listed_record_names_its_conflicts(caller: Caller) -> None:

@@ -256,7 +256,7 @@ def test_a_restored_backup_follows_the_ledger(
     server = start_server(erasure_ledger=ledger)
     tenant = Tenant(server)
     every = tuple(KeyScope)
-    supervisor = tenant.caller("supervisor", scopes=every)
+    supervisor = tenant.caller("supervisor", act_for=["*"], scopes=every)
     for user in (USER, OTHER):
         write(supervisor, "The user owns a piano.", user_id=user, thread_id=THREAD)
         supervisor.say("The sea was rough on Sunday.", user_id=user)
