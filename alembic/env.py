@@ -4,7 +4,6 @@ import sqlalchemy as sa
 from alembic import context
 
 from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.rights import driver_under, withdraw_creation
 from memplane.adapters.sql.tables import metadata
 from memplane.adapters.sqlite.engine import configure
 
@@ -32,6 +31,9 @@ def run() -> None:
         with context.begin_transaction():
             context.run_migrations()
             if connection.dialect.name == "postgresql":
+                # SQLite works without the driver
+                from memplane.adapters.postgres.rights import driver_under, withdraw_creation  # noqa: PLC0415 - as above
+
                 attributes = config.attributes
                 withdraw_creation(driver_under(connection), attributes["app_role"], attributes["worker_role"])
         if connection.dialect.name == "postgresql":
