@@ -8,6 +8,7 @@ WORKERS ?= 3
 TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
+REVERTED ?= 1000
 SECONDS_EACH ?= 280
 LOCOMO ?=
 MODEL ?=
@@ -26,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve test check truth lives fuzz growth demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
+.PHONY: help install serve test check truth lives reverts fuzz growth demo example bench bench-recall bench-recall-model bench-latency bench-scale bench-reembed bench-single-user bench-repeats bench-truth bench-merge bench-entities bench-consolidation bench-background bench-isolation bench-transfer bench-checkpoints bench-calibrate crash coverage wheel clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +61,9 @@ truth: $(VENV)/.dev ## compare every hand-written pair of compatible memories ov
 
 lives: $(VENV)/.dev ## let memories live through random operations and nights, on each database (LIVES=5000)
 	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py
+
+reverts: $(VENV)/.dev ## revert one of two writers, on each database, and compare with the other alone (REVERTED=1000)
+	REVERTED=$(REVERTED) $(PYTEST) tests/acceptance/test_revert_exact.py
 
 fuzz: $(VENV)/.dev ## send the server, on each database, what its OpenAPI document allows and what not (SECONDS_EACH=280)
 	FUZZ_SECONDS=$(SECONDS_EACH) $(PYTEST) tests/acceptance/test_fuzz.py

@@ -71,6 +71,7 @@ from memplane.application.refusals import Refusals
 from memplane.application.remember import Remember
 from memplane.application.removing import DeleteTurns
 from memplane.application.replaying import ReplayErasures
+from memplane.application.reverting import RevertWrites
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
 from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
@@ -133,7 +134,7 @@ class Application:
         self.feedback, self.correct = Feedback(gateway), Correct(gateway)
         deciding = (self.storage, self.policies, gateway, now)
         self.consents, self.conflicts = Consents(*deciding), Conflicts(*deciding)
-        self.recovery = Recovery(self.storage, self.policies, gateway, now)
+        self.recovery, self.revert = Recovery(*deciding), RevertWrites(*deciding)
         self.imports = Imports(gateway)
         self.exports = Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)

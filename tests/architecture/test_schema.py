@@ -14,7 +14,7 @@ TABLES = {
     "thread_revision", "change_log", "events", "api_keys", "idempotency_keys", "job_runs", "tombstones", "metadata",
     "consent_proposals", "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history", "erasures", "history_seals", "memory_sources",
-    "sessions", "token_budgets", "pair_checks", "job_users", "user_activity",
+    "sessions", "token_budgets", "pair_checks", "job_users", "user_activity", "undo_records",
 }  # fmt: skip
 
 

@@ -88,6 +88,16 @@ KEYED = {
     "sql/erasures.py SqlErasures.drawn": "what was derived from a user who is being erased; shown to nobody",
     "sql/erasures.py SqlErasures.count": "counts what there is of a user, for a fully trusted administrator",
     "sql/erasures.py SqlErasures.users": "names users to the replay of erasures; shown to nobody",
+    "sql/reverts.py SqlReverts.users": "names users of whom a writer wrote, for a fully trusted administrator",
+    "sql/reverts.py SqlReverts.turns": "turns that are taken back, by their key; shown to nobody",
+    "sql/reverts.py SqlReverts.memories": "of what the history of a writer names, for a fully trusted administrator",
+    "sql/reverts.py SqlReverts.ended_by": "memories in whose place are those that are taken back; shown to nobody",
+    "sql/reverts.py SqlReverts.changed_since": "what stands beside memories that come back; shown to nobody",
+    "sql/reverts.py SqlReverts.holding": "whether values and names of memories that come back are taken",
+    "sql/reverts.py SqlReverts.rejected": "values that nobody may say again, by user; shown to nobody",
+    "sql/reverts.py SqlReverts.replace": "stores memories that `memories` has locked",
+    "sql/reverts.py SqlReverts.remove_turns": "removes turns that `turns` has found",
+    "sql/reverts.py SqlReverts.unfold": "which of the memories of an undo record are still there",
     "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 

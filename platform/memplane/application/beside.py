@@ -495,11 +495,6 @@ def is_over(there: Memory, new: Memory, now: datetime) -> bool:
     return ended and (new.valid_until is None or new.valid_until > now)
 
 
-def later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two ends; none is later than any."""
-    return None if one is None or other is None else max(one, other)
-
-
 async def retire(write: Write, over: Memory) -> None:
     """Take a memory that expired, or is true no longer, out of the way of one that says the same anew."""
     if over.expires_at is None or over.expires_at > write.now:

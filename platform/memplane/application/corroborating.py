@@ -1,5 +1,7 @@
 """Benign fields apply by themselves, once enough turns say the same."""
 
+from collections.abc import Sequence
+
 from memplane.application.gateway import Write
 from memplane.application.records import ContextField, Signal
 from memplane.domain.consent import MULTIPLE
@@ -8,6 +10,8 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn
 from memplane.domain.screening import plain
 from memplane.domain.tombstones import value_key
+from memplane.domain.undoing import UndoKind
+from memplane.domain.undoing import plain as as_json
 
 GOALS_ADD = "goals_add"
 GOALS = "goals"
@@ -51,6 +55,14 @@ async def corroborate(write: Write, turn: Turn, stated: Extracted, memory: Memor
         turn.user_id, field, key, value, memory.category, memory.id, None, turn.id, write.principal.actor,
         write.policy.digest, write.now,
     )  # fmt: skip
+    note_fields(write, decided, known)
     await consents.keep(decided, alone=alone)
     told = {"field": field, "decision": "corroborated", "evidence": [str(each) for each in turns]}
     write.changed(HistoryEvent.CONSENT, None, memory, memory, told)
+
+
+def note_fields(write: Write, decided: ContextField, known: Sequence[ContextField]) -> None:
+    """Note which values a field had before another one is stored, so that they can be brought back."""
+    before = [{name: as_json(getattr(row, name)) for name in ContextField.__slots__} for row in known]
+    meta = {"field": decided.field, "value_hash": decided.value_hash, "before": before}
+    write.undoing(UndoKind.FIELD, decided.user_id, decided.memory_id, meta)

@@ -10,13 +10,13 @@ from memplane.application.beside import (
     after,
     is_over,
     is_rejected,
-    later,
     neighbours,
     overrule,
     rejected,
     retire,
     supersede,
 )
+from memplane.application.corroborating import note_fields
 from memplane.application.gateway import Write
 from memplane.application.placing import SUPERSEDES, note_mentions
 from memplane.application.proposing import draft_of, grave, require_unchanged, seen_in
@@ -29,7 +29,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
-from memplane.domain.reconciling import is_more, is_to_come
+from memplane.domain.reconciling import is_more, is_to_come, later
 from memplane.domain.tombstones import spelled_keys, value_key
 
 MISSING = "no such proposal"
@@ -185,6 +185,7 @@ async def _approved(write: Write, agent: str, decided: Proposal, material: Searc
         decided.id, decided.acknowledged_by or decided.evidence, write.principal.actor, write.policy.digest, write.now,
     )  # fmt: skip
     if not ahead:
+        note_fields(write, field, await write.uow.consents.fields(decided.user_id, decided.field))
         await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)
     return Decided("approved", decided, await write.settle(held.user_id, held.thread_id), gone)
 

@@ -14,6 +14,7 @@ from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 from memplane.domain.text import normalise
+from memplane.domain.undoing import UndoKind
 
 MAX_PAGE = 200
 MAX_ALIASES = 50
@@ -117,6 +118,8 @@ class Entities:
                 raise LimitExceeded(f"alias: an entity has at most {MAX_ALIASES}", field="alias")
             if not await write.uow.graph.name(entity.user_id, entity.id, name, key):
                 raise Conflict("alias: another entity of this user has the name; merge the two", field="alias")
+            write.undoing(UndoKind.ALIAS, entity.user_id, entity.id, {"alias": name, "key": key})
+            await write.settle(entity.user_id, None)
             return replace(entity, aliases=(*entity.aliases, name))
 
         return await self._gateway.run(principal, policy, now, work, users=[entity.user_id], once=once)
@@ -147,6 +150,9 @@ class Entities:
             raise Invalid("into: belongs to another user", field="into")
 
         async def work(write: Write) -> Entity:
+            before = await write.uow.reverts.standing(gone.id, kept.id)
+            write.undoing(UndoKind.FOLD, kept.user_id, kept.id, before)
+            await write.settle(kept.user_id, None)
             if not await write.uow.graph.fold(gone.id, kept.id, (gone.name, key_of(gone.name))):
                 raise NotFound(_MISSING)
             names = tuple(dict.fromkeys((*kept.aliases, gone.name, *gone.aliases)))

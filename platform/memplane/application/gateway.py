@@ -35,6 +35,7 @@ from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters
 from memplane.domain.terms import terms
 from memplane.domain.text import normalise
+from memplane.domain.undoing import Restated, UndoKind, UndoRecord, difference, kept_of
 
 T = TypeVar("T")
 MAX_ID_CHARS = 255
@@ -58,6 +59,7 @@ class Write:
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Noted] = field(default_factory=list)
+    _undo: list[UndoRecord] = field(default_factory=list)
     _graves: dict[str, Sequence[Grave]] = field(default_factory=dict)
     _users: set[str] = field(default_factory=set)
 
@@ -104,7 +106,7 @@ class Write:
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
         """Work that is taken back alone, with what was noted of it, when it fails."""
-        noted: tuple[list[Any], ...] = (self._history, self._events, self._told)
+        noted: tuple[list[Any], ...] = (self._history, self._events, self._told, self._undo)
         counts = [len(each) for each in noted]
         try:
             async with self.uow.attempt():
@@ -121,12 +123,24 @@ class Write:
         memory: Memory,
         before: Memory | None = None,
         meta: Mapping[str, object] | None = None,
+        *,
+        said: Restated | None = None,
     ) -> None:
-        """Note a change of a memory for history and events, and for its threads if it is one that they are told."""
+        """Note a change of a memory for history and events, and for its threads if it is one that they are told.
+
+        Args:
+            event: what was done.
+            change: what threads are told, if anything.
+            memory: the memory as it is now.
+            before: as it was; another memory where this one is new.
+            meta: for the history.
+            said: the memory that was counted into it.
+        """
         told = {**(meta or {}), **_categories(memory, before)}
         entry = self._entry(event, memory.id, memory.user_id, told)
         old = before.text.content if before else None
         self._history.append(replace(entry, old_ref=old, new_ref=memory.text.content))
+        self._note_undo(entry, memory, before, said)
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
@@ -135,6 +149,21 @@ class Write:
         """What the history of a memory notes besides its words, oldest first, this write's own entries last."""
         own = [entry.meta for entry in self._history if entry.memory_id == memory_id]
         return [*await self.uow.journal.notes(memory_id), *own]
+
+    def _note_undo(self, entry: HistoryEntry, memory: Memory, before: Memory | None, said: Restated | None) -> None:
+        if before is None or before.id != memory.id:  # it is new: without its writer it would not be there
+            return
+        if changes := difference(before, memory):
+            kept = None if said is None else kept_of(said)
+            self._undo.append(replace(self._undo_of(entry.id, memory.user_id, memory.id, changes), said=kept))
+
+    def undoing(self, kind: UndoKind, user_id: str, subject: UUID, before: Mapping[str, Any]) -> None:
+        """Note what there was before a change of something else than a memory."""
+        self._undo.append(replace(self._undo_of(new_id(), user_id, subject, before), kind=kind))
+
+    def _undo_of(self, name: UUID, user_id: str, subject: UUID, changes: Mapping[str, Any]) -> UndoRecord:
+        by = self.principal
+        return UndoRecord(name, user_id, subject, UndoKind.MEMORY, by.actor, by.key_id, self.now, changes)
 
     def refused(self, memory: Memory) -> None:
         """Note that a memory was not stored."""
@@ -174,6 +203,13 @@ class Write:
         told = OperationalEvent("hotpath", "delete", "ok", self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(told, category=self.policy.turns_category))
 
+    def reverted_turn(self, turn: Turn, meta: Mapping[str, object]) -> None:
+        """Note that a turn was taken back: its entry has none of its words."""
+        told = {**meta, "categories": [self.policy.turns_category], "turn": turn.seq}
+        self._history.append(self._entry(HistoryEvent.REVERT, turn.id, turn.user_id, told))
+        event = OperationalEvent(self._node, "revert", "ok", self.now, turn.user_id, turn.thread_id)
+        self._events.append(replace(event, category=self.policy.turns_category))
+
     @property
     def _node(self) -> str:
         return "worker" if self.principal.is_job else "hotpath"
@@ -205,9 +241,10 @@ class Write:
         await journal.record(self._history)
         if purged := [each.id for each in self._history if each.event is HistoryEvent.PURGE]:
             await journal.forget(purged)
+        await journal.keep_undo(self._undo)
         await journal.events(self._events)
         told = list(self._told)
-        for noted in (self._history, self._events, self._told):
+        for noted in (self._history, self._events, self._told, self._undo):
             noted.clear()
         return await tell(self.uow.threads, told, self.now, (user_id, thread_id))
 

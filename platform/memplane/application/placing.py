@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from uuid import UUID
 
 from memplane.application.beside import (
@@ -17,7 +16,6 @@ from memplane.application.beside import (
     fact_times,
     is_over,
     is_rejected,
-    later,
     neighbours,
     outdated,
     own_end,
@@ -37,15 +35,25 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.items import is_item
 from memplane.domain.memory import RETRIEVABLE_TRUST, Memory, State, TrustState, weight
 from memplane.domain.merging import joined, value_hash
-from memplane.domain.reconciling import Action, Decision, Neighbour, decide, first_said, is_more, said_at, same_store
+from memplane.domain.reconciling import (
+    Action,
+    Decision,
+    Neighbour,
+    decide,
+    first_said,
+    is_more,
+    said_again,
+    said_at,
+    same_store,
+)
 from memplane.domain.scope import read_scope
 from memplane.domain.terms import terms
+from memplane.domain.undoing import Joining, Restated
 
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
 _TRIES = 3
-_MAX_SOURCES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,9 @@ async def _promoted(write: Write, there: Memory, fresh: Fresh) -> Outcome | None
     for target in decision.targets:
         await supersede(write, target.memory, sure, _why(target))
     fresh.placed.forget(gone)
-    write.changed(HistoryEvent.CONFIRM, ChangeEvent.CREATED, sure, there, evidence(fresh.memory, was="disputed"))
+    said = Restated(fresh.memory, Joining.MENTION)
+    told = evidence(fresh.memory, was="disputed")
+    write.changed(HistoryEvent.CONFIRM, ChangeEvent.CREATED, sure, there, told, said=said)
     return Outcome("superseded" if gone else "updated", sure, overruled=gone)
 
 
@@ -226,11 +236,11 @@ async def _mentioned(write: Write, there: Memory, fresh: Fresh, decision: Decisi
     if there.value_hash == new.value_hash and weight(there) == new.authority:
         text = joined(there.text, new.text)
         if text != again.text:
-            return await _rewritten(write, there, replace(again, text=text), fresh, _times(there, new))
+            return await _rewritten(write, there, replace(again, text=text), fresh, _times(there, new), Joining.MENTION)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
     meta = evidence(new, mention_count=again.mention_count, **_times(there, new))
-    write.changed(HistoryEvent.MENTION, None, again, there, meta)
+    write.changed(HistoryEvent.MENTION, None, again, there, meta, said=Restated(new, Joining.MENTION))
     return Outcome("duplicate", again)
 
 
@@ -258,15 +268,17 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
     meta = _times(there, new) | {"similarity": round(target.similarity, 4), "said": new.text.content}
     if decision.action is Action.UPDATE:
         text = joined(there.text, new.text, newer=True)
-        return await _rewritten(write, there, replace(again, text=text), fresh, meta)
+        return await _rewritten(write, there, replace(again, text=text), fresh, meta, Joining.UPDATE)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
     told = ChangeEvent.MERGED if again.state is State.ACTIVE else None
-    write.changed(HistoryEvent.MERGE, told, again, there, evidence(new, **meta))
+    write.changed(HistoryEvent.MERGE, told, again, there, evidence(new, **meta), said=Restated(new, Joining.MERGE))
     return Outcome("duplicate" if there.value_hash == new.value_hash else "merged", again)
 
 
-async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object]) -> Outcome:
+async def _rewritten(
+    write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object], how: Joining
+) -> Outcome:
     """Give a memory the joined words; it is only counted when another one has exactly these."""
     kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
     changed = replace(again, value_hash=value_hash(again.text, again.external_id), pii=kinds)
@@ -277,11 +289,13 @@ async def _rewritten(write: Write, there: Memory, again: Memory, fresh: Fresh, m
     if not await write.uow.memories.replace(changed, material):
         same = replace(again, text=there.text)
         await write.uow.memories.replace(same, None)
-        write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told)
+        write.changed(
+            HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told, said=Restated(fresh.memory, Joining.MERGE)
+        )
         return Outcome("merged", same)
     await note_mentions(write, changed)
     fresh.placed.note(changed, write.vector(material))
-    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told)
+    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told, said=Restated(fresh.memory, how))
     return Outcome("updated", changed)
 
 
@@ -303,39 +317,7 @@ def _times(there: Memory, new: Memory) -> dict[str, object]:
 
 
 def _counted(write: Write, there: Memory, new: Memory) -> Memory:
-    """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
-    counted = replace(there, mention_count=there.mention_count + 1, updated_at=write.now, version=there.version + 1)
-    if new.authority < there.authority:
-        return counted
-    if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
-        counted = replace(
-            counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
-            source=new.source, expires_at=new.expires_at, valid_from=new.valid_from, valid_until=new.valid_until,
-            asserted_at=said_at(new),
-        )  # fmt: skip
-    latest = max(said_at(counted), said_at(new))
-    known = replace(counted, valid_from=_begun(counted, new), asserted_at=None)
-    return replace(
-        counted,
-        source_ids=tuple(dict.fromkeys((*counted.source_ids, *new.source_ids)))[:_MAX_SOURCES],
-        valid_from=known.valid_from,
-        asserted_at=latest if latest > said_at(known) else counted.asserted_at,
-        authority=max(there.authority, new.authority),
-        importance=max(counted.importance, new.importance),
-        pinned=counted.pinned or new.pinned,
-        attributes={**new.attributes, **counted.attributes},
-        expires_at=later(counted.expires_at, new.expires_at),
-        valid_until=later(counted.valid_until, new.valid_until) if there.state is State.ACTIVE else there.valid_until,
-    )
-
-
-def _begun(there: Memory, new: Memory) -> datetime | None:
-    """Since when a memory is true that is said again, by what is known of an earlier time."""
-    since = new.valid_from or new.recorded_at
-    if there.valid_from is None or since >= there.valid_from:
-        return there.valid_from
-    over = new.valid_until is not None and new.valid_until < there.valid_from
-    return there.valid_from if over else since
+    return replace(said_again(there, new), updated_at=write.now, version=there.version + 1)
 
 
 async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequence[UUID]) -> Outcome | None:

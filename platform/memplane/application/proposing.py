@@ -33,6 +33,7 @@ from memplane.domain.profile_wording import core
 from memplane.domain.scope import trust_levels
 from memplane.domain.screening import screened, screened_values
 from memplane.domain.text import instant
+from memplane.domain.undoing import UndoKind
 
 MOST_PROPOSED = 20
 """The most proposals that one memory makes: of a field of several values, one for each."""
@@ -116,6 +117,7 @@ async def held_back(
             proposal = replace(proposal, meta={**proposal.meta, "target": str(target)})
         there = await write.uow.consents.propose(proposal, change.key[1])
         proposed.append(there or proposal.id)
+        write.undoing(UndoKind.PROPOSAL, memory.user_id, proposed[-1], {"category": home.category})
     write.queued(memory)
     return Outcome(QUEUED, memory, proposal=proposed[0])
 

@@ -163,7 +163,7 @@ class Recovery:
         if not 1 <= chosen.limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {chosen.limit}, it must be 1 to {MAX_PAGE}", field="limit")
         filters = Filters(user_id=clean_id(chosen.user_id, "user_id"))
-        scope = read_scope(principal, policy, _categories(principal, policy, chosen.agent), now, filters)
+        scope = read_scope(principal, policy, reachable(principal, policy, chosen.agent), now, filters)
         whole = replace(scope, turns=False, states=tuple(State), trust_states=tuple(TrustState), expired=True)
         return policy, now, whole
 
@@ -197,7 +197,7 @@ async def _restored(
     return await bring_back(write, scope, now, material, several)
 
 
-def _categories(principal: Principal, policy: Policy, agent: str | None) -> tuple[str, ...]:
+def reachable(principal: Principal, policy: Policy, agent: str | None) -> tuple[str, ...]:
     """What the agent may both read and write; every category for a key of no agent that may act for each."""
     if agent is None and principal.agent is None and "*" in principal.act_for:
         return tuple(policy.categories)

@@ -35,6 +35,7 @@ from memplane.application.records import (
     TurnPlace,
 )
 from memplane.application.removals import Removals
+from memplane.application.reverts import Reverts
 from memplane.application.session_records import Closings
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.conflicts import ConflictVerdict
@@ -44,6 +45,7 @@ from memplane.domain.history import HistoryEntry
 from memplane.domain.lineage import Key, Node, Placement
 from memplane.domain.memory import Memory, MemoryText, Turn
 from memplane.domain.scope import Scope
+from memplane.domain.undoing import UndoRecord
 
 
 class Interrupted(Exception):
@@ -210,6 +212,12 @@ class Graph(Protocol):
         """
         ...
 
+    async def named(
+        self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
+    ) -> Mapping[tuple[str, str], UUID]:
+        """By kind and key of each mention, the id of its entity; see :meth:`entities`."""
+        ...
+
     async def mention(self, memory: Memory, entities: Sequence[UUID]) -> None:
         """Note which entities a memory mentions, instead of those that it did before."""
         ...
@@ -334,6 +342,10 @@ class Journal(Protocol):
         """Append to the history."""
         ...
 
+    async def keep_undo(self, records: Sequence[UndoRecord]) -> None:
+        """Keep what changes changed, so that they can be taken back."""
+        ...
+
     async def events(self, entries: Sequence[OperationalEvent]) -> None:
         """Append to the operational events."""
         ...
@@ -415,6 +427,7 @@ class UnitOfWork(Protocol):
     repairs: Repairs
     co_recalls: CoRecalls
     activity: UserActivity
+    reverts: Reverts
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails.

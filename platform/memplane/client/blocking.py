@@ -107,6 +107,7 @@ class MemplaneSync:
     user_context = _waits(Memplane.user_context)
     recover = _waits(Memplane.recover)
     purge = _waits(Memplane.purge)
+    revert = _waits(Memplane.revert)
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
     delta = _waits(Memplane.delta)

@@ -26,6 +26,7 @@ from memplane.contracts.consents import (
 )
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
+from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
 from memplane.domain.conflicts import ConflictVerdict
 
@@ -102,6 +103,14 @@ class RightsCalls:
         """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
         asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
         return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
+
+    async def revert(
+        self, since: datetime, *, key_id: str | None = None, of_agent: str | None = None, dry_run: bool = False,
+        agent: str | None = None,
+    ) -> RevertReceipt:  # fmt: skip
+        """Take back what one key or agent wrote, changed and decided since a moment; ask until it is ``finished``."""
+        asked = given(key_id=key_id, of_agent=of_agent, since=since, dry_run=dry_run or None, agent=agent)
+        return await self._connection.ask(write("/v1/admin/revert", body_of(RevertRequest, asked)), RevertReceipt)
 
     async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.

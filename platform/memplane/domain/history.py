@@ -33,6 +33,7 @@ class HistoryEvent(StrEnum):
     ERASE = "ERASE"
     ARCHIVE = "ARCHIVE"
     PROMOTE = "PROMOTE"
+    REVERT = "REVERT"
 
 
 @dataclass(frozen=True, slots=True)

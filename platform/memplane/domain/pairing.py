@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memplane.domain.comparison import Bands, Statement, Verdict, compare
 from memplane.domain.memory import Memory, weight
-from memplane.domain.reconciling import said_at, says_more
+from memplane.domain.reconciling import MAX_SOURCES, said_at, says_more
 from memplane.domain.terms import terms
 
 RECENT = timedelta(hours=72)
@@ -40,7 +40,6 @@ REMEMBERED = timedelta(days=14)
 """So long a pair that was decided on is not compared again."""
 DOUBTED = 0.3
 """The confidence that is left to what another memory overrules."""
-MAX_SOURCES = 100
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _USER = frozenset(terms("user").counts)
 _TOP = 10

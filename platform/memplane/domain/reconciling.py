@@ -21,6 +21,8 @@ OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED}
 MAX_LINKS = 5
 MAX_CONFLICTS = 3
 """With so many others at most a memory is listed as an open possible conflict."""
+MAX_SOURCES = 100
+"""A memory names so many sources at most."""
 _MAX_PARTS, _MAX_VALUES, _MAX_COMPARED = 50, 400, 20
 """Of a text that is compared with rejected ones: its parts, their values, and those that each part is compared with."""
 _CLOCKS = timedelta(minutes=5)
@@ -290,6 +292,47 @@ def next_said(memory: Memory, moment: datetime) -> datetime:
     """When a memory that was said after a moment was so for the first time after it."""
     first = first_said(memory)
     return first if first > moment else said_at(memory)
+
+
+def said_again(there: Memory, new: Memory) -> Memory:
+    """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
+    counted = replace(there, mention_count=there.mention_count + 1)
+    if new.authority < there.authority:
+        return counted
+    if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
+        counted = replace(
+            counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
+            source=new.source, expires_at=new.expires_at, valid_from=new.valid_from, valid_until=new.valid_until,
+            asserted_at=said_at(new),
+        )  # fmt: skip
+    latest = max(said_at(counted), said_at(new))
+    known = replace(counted, valid_from=_begun(counted, new), asserted_at=None)
+    return replace(
+        counted,
+        source_ids=tuple(dict.fromkeys((*counted.source_ids, *new.source_ids)))[:MAX_SOURCES],
+        valid_from=known.valid_from,
+        asserted_at=latest if latest > said_at(known) else counted.asserted_at,
+        authority=max(there.authority, new.authority),
+        importance=max(counted.importance, new.importance),
+        pinned=counted.pinned or new.pinned,
+        attributes={**new.attributes, **counted.attributes},
+        expires_at=later(counted.expires_at, new.expires_at),
+        valid_until=later(counted.valid_until, new.valid_until) if there.state is State.ACTIVE else there.valid_until,
+    )
+
+
+def _begun(there: Memory, new: Memory) -> datetime | None:
+    """Since when a memory is true that is said again, by what is known of an earlier time."""
+    since = new.valid_from or new.recorded_at
+    if there.valid_from is None or since >= there.valid_from:
+        return there.valid_from
+    over = new.valid_until is not None and new.valid_until < there.valid_from
+    return there.valid_from if over else since
+
+
+def later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two ends; none is later than any."""
+    return None if one is None or other is None else max(one, other)
 
 
 def same_store(one: Memory, other: Memory) -> bool:

@@ -26,6 +26,7 @@ _OWN = (
     tables.context_signals,
     tables.entities,
     tables.pair_checks,
+    tables.undo_records,
 )
 """Tables whose rows are of one user, in the order in which they go."""
 _THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets, tables.job_users, tables.user_activity)

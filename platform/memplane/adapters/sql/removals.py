@@ -53,9 +53,17 @@ class SqlRemovals:
         values = sorted((row.field, row.value_hash) for row in spoken)
         if values:
             await self._session.execute(sa.delete(tables.context_signals).where(*mine))
+        await self._unsay(turn)
         gone = sa.delete(tables.turns).where(t.tenant_id == self._tenant, t.id == turn.id)
         await self._session.execute(gone)
         return values
+
+    async def _unsay(self, turn: Turn) -> None:
+        """Forget what a turn said that was counted into a memory: its words go with it."""
+        o, s = tables.undo_records.c, tables.memory_sources.c
+        rests = sa.select(s.memory_id).where(s.tenant_id == self._tenant, s.source_id == str(turn.id))
+        mine = (o.tenant_id == self._tenant, o.user_id == turn.user_id, o.subject.in_(rests), o.said.is_not(None))
+        await self._session.execute(sa.delete(tables.undo_records).where(*mine))
 
     async def lapse(self, user_id: str, field: str, value_hash: str) -> bool:
         """Let a field's value apply no longer, if no person has decided on it; whether it did."""

@@ -327,3 +327,23 @@ settings = sa.Table(
     sa.PrimaryKeyConstraint("tenant_id", "name"),
     to_tenant(),
 )
+
+undo_records = sa.Table(  # what changes changed; one that is about a memory has the id of its history entry
+    "undo_records",
+    metadata,
+    tenant_column(),
+    id_column(),
+    name_column("user_id", nullable=False),
+    id_column("subject"),
+    sa.Column("kind", sa.String(16), nullable=False),
+    name_column("actor", nullable=False),
+    name_column("key_id"),
+    sa.Column("changes", Json, nullable=False),
+    sa.Column("said", JsonOrNull),  # the memory that was counted into it
+    time_column("ts", nullable=False),
+    id_column("reverted_by", nullable=True),  # the receipt of what took it back
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    to_tenant(),
+    sa.Index("ix_undo_records_subject", "tenant_id", "subject", "id"),
+    sa.Index("ix_undo_records_user", "tenant_id", "user_id", "id"),
+)

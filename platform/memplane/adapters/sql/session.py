@@ -26,6 +26,7 @@ MEMORIES = "memories"
 RELATIONS = "relations"
 MENTIONS = "memory_entities"
 ENTITIES = "entities"
+UNDO = "undo_records"
 
 
 class Session(ABC):
@@ -125,6 +126,7 @@ def adding(table: str, rows: list[Row], insert: Insert) -> tuple[sa.Executable, 
         "events": prepared.ADD_EVENTS,
         "change_log": prepared.ADD_CHANGES,
         "turns": prepared.ADD_TURNS,
+        UNDO: prepared.ADD_UNDO,
     }
     if table in plain:
         return plain[table], one_or_many(rows)

@@ -24,7 +24,7 @@ from memplane.adapters.sql.rows import (
     turn_values,
 )
 from memplane.adapters.sql.scope import Syntax, memories_in
-from memplane.adapters.sql.session import MEMORIES, Session
+from memplane.adapters.sql.session import MEMORIES, UNDO, Session
 from memplane.adapters.sql.statements import Statement
 from memplane.application.key_history import KeyEntry
 from memplane.application.offload import offload
@@ -35,6 +35,7 @@ from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, State, Turn, new_id
 from memplane.domain.ranking import closest
 from memplane.domain.scope import Scope
+from memplane.domain.undoing import UndoRecord
 
 FindCandidates = Callable[[Session, Scope, Query], Awaitable[Candidates]]
 """The database's own way to the signals of everything in scope."""
@@ -263,6 +264,17 @@ class SqlJournal:
                 for entry in entries
             ]
             await self._session.add("history", values)
+
+    async def keep_undo(self, records: Sequence[UndoRecord]) -> None:
+        """Keep what changes changed, so that they can be taken back."""
+        if records:
+            values = [
+                {"tenant_id": self._tenant}
+                | {name: getattr(record, name) for name in UndoRecord.__slots__}
+                | {"changes": dict(record.changes), "said": None if record.said is None else dict(record.said)}
+                for record in records
+            ]
+            await self._session.add(UNDO, values)
 
     async def events(self, entries: Sequence[OperationalEvent]) -> None:
         """Append to the operational events."""

@@ -40,6 +40,7 @@ from memplane.adapters.sql.service_tables import (
     settings,
     token_budgets,
     tombstones,
+    undo_records,
     user_activity,
     user_context,
 )
@@ -79,6 +80,7 @@ __all__ = [
     "token_budgets",
     "tombstones",
     "turns",
+    "undo_records",
     "user_activity",
     "user_context",
 ]

@@ -25,6 +25,7 @@ from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.removals import SqlRemovals
 from memplane.adapters.sql.repairs import Freshen
+from memplane.adapters.sql.reverts import SqlReverts
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
@@ -41,6 +42,7 @@ from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import Look, Seen
 from memplane.application.removals import Removals
+from memplane.application.reverts import Reverts
 from memplane.application.session_records import Closings
 from memplane.application.transaction import (
     CheckpointStore,
@@ -117,6 +119,7 @@ class SqlUnitOfWork:
         self.job_users: JobUsers = SqlJobUsers(session)
         self.co_recalls: CoRecalls = SqlCoRecalls(session)
         self.activity: UserActivity = SqlActivity(session)
+        self.reverts: Reverts = SqlReverts(session)
         self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

@@ -62,7 +62,9 @@ class SqlUpkeep:
                     table.c.tenant_id == self._tenant, table.c.user_id.in_(users), table.c.memory_id.in_(ids)
                 )
             )
-        m, j, e = tables.memories.c, tables.memory_entities.c, tables.entities.c
+        m, j, e, o = tables.memories.c, tables.memory_entities.c, tables.entities.c, tables.undo_records
+        undo = sa.delete(o).where(o.c.tenant_id == self._tenant, o.c.user_id.in_(users), o.c.subject.in_(ids))
+        await self._session.execute(undo)
         named = sa.select(j.entity_id).where(j.tenant_id == self._tenant, j.memory_id.in_(ids)).distinct()
         entities = list((await self._session.execute(named)).scalars())
         await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))

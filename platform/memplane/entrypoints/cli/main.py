@@ -27,6 +27,7 @@ from memplane.entrypoints.cli import (
     policy,
     recovery,
     reembed,
+    reverting,
     serve,
     setup,
     transfer,
@@ -81,7 +82,7 @@ app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
     (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS}),
     (_INSPECTION, inspection.COMMANDS),
-    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **erasure.COMMANDS}),
+    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **reverting.COMMANDS, **erasure.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),
 ):
     for _name, _command in _commands.items():

@@ -26,6 +26,7 @@ from memplane.entrypoints.http import (
     problems,
     recovery,
     repeats,
+    reverting,
     routes,
     sessions,
     transfer,
@@ -60,6 +61,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(recovery.router)
+    app.include_router(reverting.router)
     app.include_router(transfer.router)
     app.include_router(erasure.router)
     app.include_router(audit.router)
