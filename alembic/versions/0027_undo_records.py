@@ -21,7 +21,7 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.String(length=63), nullable=False),
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("user_id", sa.String(length=255), nullable=False),
-        sa.Column("subject", sa.Uuid(), nullable=False),
+        sa.Column("about", sa.Uuid(), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
         sa.Column("actor", sa.String(length=255), nullable=False),
         sa.Column("key_id", sa.String(length=255)),
@@ -32,7 +32,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "id", name="pk_undo_records"),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name="fk_undo_records_tenants"),
     )
-    op.create_index("ix_undo_records_subject", "undo_records", ["tenant_id", "subject", "id"])
+    op.create_index("ix_undo_records_about", "undo_records", ["tenant_id", "about", "id"])
     op.create_index("ix_undo_records_user", "undo_records", ["tenant_id", "user_id", "id"])
     if op.get_context().dialect.name == "postgresql":
         role = op.get_context().dialect.identifier_preparer.quote(context.config.attributes["app_role"])

@@ -25,7 +25,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     ),
     "memory_sources": (USERS * THREADS * TURNS, {"source_id": "'source-' || n", "memory_id": NTH}),
     "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
-    "undo_records": (USERS * THREADS * TURNS, USER | {"id": NTH, "subject": NTH, "kind": "'memory'"}),
+    "undo_records": (USERS * THREADS * TURNS, USER | {"id": NTH, "about": NTH, "kind": "'memory'"}),
     "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
     "events": (USERS * THREADS * TURNS, USER),
     "tombstones": (

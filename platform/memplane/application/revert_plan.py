@@ -123,7 +123,7 @@ def planned(found: Found, rules: Rules) -> Plan:
     _conflicts(plan)
     plan.entities = [each for each in found.noted if each.kind in {UndoKind.ALIAS, UndoKind.FOLD}]
     for each in plan.entities:
-        plan.note("entity", each.subject, "changed")
+        plan.note("entity", each.about, "changed")
     for deed in found.own:
         if deed.event is HistoryEvent.PURGE:
             plan.lost["turns_deleted" if "turn" in deed.meta else "memories_purged"] += 1

@@ -360,11 +360,11 @@ async def _mentioned(write: Write, reworded: Mapping[UUID, Memory]) -> None:
 async def _entities(write: Write, plan: Plan) -> None:
     for each in plan.entities:
         if each.kind is UndoKind.ALIAS:
-            done = await write.uow.reverts.unname(each.subject, str(each.changes["key"]))
+            done = await write.uow.reverts.unname(each.about, str(each.changes["key"]))
         else:
             done = await write.uow.reverts.unfold(each.changes)
         if not done:
-            item = next(n for n, item in enumerate(plan.items) if (item.kind, item.id) == ("entity", each.subject))
+            item = next(n for n, item in enumerate(plan.items) if (item.kind, item.id) == ("entity", each.about))
             plan.items[item] = replace(plan.items[item], what="kept", reason=Why.MERGED_SINCE)
             plan.counts["entities_changed"] -= 1
     plan.counts = +plan.counts

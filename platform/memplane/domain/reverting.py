@@ -100,7 +100,7 @@ class Noted:
 
     id: UUID
     user_id: str
-    subject: UUID
+    about: UUID
     kind: UndoKind
     actor: str
     key_id: str | None

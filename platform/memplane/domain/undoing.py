@@ -69,14 +69,14 @@ class UndoRecord:
 
     Attributes:
         id: of the history entry, for a memory.
-        subject: the memory, proposal or entity.
+        about: the memory, proposal or entity.
         changes: for a memory its fields with their values before and after; else what there was before.
         said: the memory that was counted into it, and how; none for any other change.
     """
 
     id: UUID
     user_id: str
-    subject: UUID
+    about: UUID
     kind: UndoKind
     actor: str
     key_id: str | None

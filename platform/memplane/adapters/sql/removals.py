@@ -62,7 +62,7 @@ class SqlRemovals:
         """Forget what a turn said that was counted into a memory: its words go with it."""
         o, s = tables.undo_records.c, tables.memory_sources.c
         rests = sa.select(s.memory_id).where(s.tenant_id == self._tenant, s.source_id == str(turn.id))
-        mine = (o.tenant_id == self._tenant, o.user_id == turn.user_id, o.subject.in_(rests), o.said.is_not(None))
+        mine = (o.tenant_id == self._tenant, o.user_id == turn.user_id, o.about.in_(rests), o.said.is_not(None))
         await self._session.execute(sa.delete(tables.undo_records).where(*mine))
 
     async def lapse(self, user_id: str, field: str, value_hash: str) -> bool:

@@ -86,7 +86,7 @@ class SqlReverts:
         found: dict[UUID, list[Deed]] = {each: [] for each in ids}
         for some in _parts(sorted(ids)):
             first = sa.select(sa.func.min(_O.ts)).where(
-                _O.tenant_id == self._tenant, _O.subject.in_(some), _O.reverted_by.is_not(None)
+                _O.tenant_id == self._tenant, _O.about.in_(some), _O.reverted_by.is_not(None)
             )
             then = (await self._session.execute(first)).scalar_one_or_none()
             begin = since if then is None else min(since, then)
@@ -123,10 +123,10 @@ class SqlReverts:
         found: dict[UUID, list[Noted]] = {each: [] for each in proposals}
         for some in _parts(sorted(proposals)):
             statement = sa.select(tables.undo_records).where(
-                _O.tenant_id == self._tenant, _O.subject.in_(some), _O.kind == UndoKind.PROPOSAL
+                _O.tenant_id == self._tenant, _O.about.in_(some), _O.kind == UndoKind.PROPOSAL
             )
             for row in (await self._session.execute(statement.order_by(_O.id))).mappings():
-                found[row["subject"]].append(_noted_of(dict(row)))
+                found[row["about"]].append(_noted_of(dict(row)))
         return found
 
     async def turns(self, writer: Writer, user_id: str, since: datetime) -> list[Turn]:
@@ -412,7 +412,7 @@ class SqlReverts:
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=receipt))
         rows = [
             {
-                "tenant_id": self._tenant, "id": deed.id, "user_id": deed.user_id, "subject": deed.memory_id,
+                "tenant_id": self._tenant, "id": deed.id, "user_id": deed.user_id, "about": deed.memory_id,
                 "kind": UndoKind.MEMORY, "actor": deed.actor, "key_id": deed.key_id, "ts": deed.ts,
                 "changes": dict(known_changes(deed, None)), "said": None, "reverted_by": receipt,
             }
@@ -467,7 +467,7 @@ def _deed_of(row: Mapping[str, Any]) -> Deed:
 
 def _noted_of(row: Mapping[str, Any]) -> Noted:
     return Noted(
-        row["id"], row["user_id"], row["subject"], UndoKind(row["kind"]), row["actor"], row["key_id"], row["ts"],
+        row["id"], row["user_id"], row["about"], UndoKind(row["kind"]), row["actor"], row["key_id"], row["ts"],
         row["changes"], row["reverted_by"],
     )  # fmt: skip
 

@@ -334,7 +334,7 @@ undo_records = sa.Table(  # what changes changed; one that is about a memory has
     tenant_column(),
     id_column(),
     name_column("user_id", nullable=False),
-    id_column("subject"),
+    id_column("about"),
     sa.Column("kind", sa.String(16), nullable=False),
     name_column("actor", nullable=False),
     name_column("key_id"),
@@ -344,6 +344,6 @@ undo_records = sa.Table(  # what changes changed; one that is about a memory has
     id_column("reverted_by", nullable=True),  # the receipt of what took it back
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
-    sa.Index("ix_undo_records_subject", "tenant_id", "subject", "id"),
+    sa.Index("ix_undo_records_about", "tenant_id", "about", "id"),
     sa.Index("ix_undo_records_user", "tenant_id", "user_id", "id"),
 )

@@ -63,7 +63,7 @@ class SqlUpkeep:
                 )
             )
         m, j, e, o = tables.memories.c, tables.memory_entities.c, tables.entities.c, tables.undo_records
-        undo = sa.delete(o).where(o.c.tenant_id == self._tenant, o.c.user_id.in_(users), o.c.subject.in_(ids))
+        undo = sa.delete(o).where(o.c.tenant_id == self._tenant, o.c.user_id.in_(users), o.c.about.in_(ids))
         await self._session.execute(undo)
         named = sa.select(j.entity_id).where(j.tenant_id == self._tenant, j.memory_id.in_(ids)).distinct()
         entities = list((await self._session.execute(named)).scalars())
