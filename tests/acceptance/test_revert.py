@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from memplane.adapters.postgres.session import PostgresSession
+from memplane.adapters.sqlite.session import SqliteSession
+from memplane.application import reverting
 from memplane.domain.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import context, decide, listed, queue
@@ -288,10 +291,10 @@ class TestDecisions:
 
     @pytest.mark.parametrize("verdict", ["keep_both", "newer", "older"])
     def test_a_verdict_on_a_conflict_is_open_again(
-        self, honest: Caller, thief: Caller, admin: Caller, verdict: str
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller, verdict: str
     ) -> None:
         first, last = write(honest, PIANO)["id"], write(honest, BOAT)["id"]
-        relate(honest, admin, first, last)
+        relate(tenant, first, last)
         (conflict,) = honest.get("/v1/conflicts").json()["items"]
         body = {"verdict": verdict}
         assert thief.post(f"/v1/conflicts/{conflict['id']}/decide", body).status_code == 200
@@ -303,17 +306,8 @@ class TestDecisions:
         assert texts(honest) == {PIANO, BOAT}
 
 
-@pytest.fixture(autouse=True)
-def _tenant(tenant: Tenant) -> None:
-    _TENANTS[:] = [tenant]
-
-
-_TENANTS: list[Tenant] = []
-
-
-def relate(_honest: Caller, _admin: Caller, first: str, last: str) -> None:
+def relate(tenant: Tenant, first: str, last: str) -> None:
     """List two memories as a possible conflict."""
-    tenant = _TENANTS[0]
     tenant.relate(last, first)
     tenant.rows("UPDATE relations SET relation_type = 'possible_conflict' WHERE tenant_id = %(tenant)s")
 
@@ -390,3 +384,53 @@ class TestRights:
         first = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         again = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         assert (first.json(), again.headers["Idempotency-Replayed"]) == (again.json(), "true")
+
+
+THINGS = ("piano", "boat", "horse", "kite", "drum", "lamp", "clock", "flute", "canoe", "tent", "sled", "harp")
+
+
+class TestCourse:
+    """Much to take back: part by part, and in as many statements as little."""
+
+    def test_it_is_done_part_by_part_and_goes_on_where_it_ended(
+        self, honest: Caller, thief: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reverting, "MOST", 3)
+        monkeypatch.setattr(reverting, "MOST_BATCHES", 2)
+        kept = [write(honest, f"The user owns a {thing}.")["id"] for thing in THINGS[:6]]
+        for memory in kept:
+            say(thief, memory, "retract")
+        for thing in THINGS[6:]:
+            write(thief, f"The user owns a {thing}.")
+        parts = [revert(admin, thief)]
+        assert (parts[0]["finished"], len(texts(honest))) == (False, 0)
+        while not parts[-1]["finished"]:
+            parts.append(revert(admin, thief))
+        assert len(parts) > 1
+        assert texts(honest) == {f"The user owns a {thing}." for thing in THINGS[:6]}
+        assert sum(part["reverted"].get("memories_restored", 0) for part in parts) == 6
+
+    def test_statements_do_not_grow_with_the_memories(
+        self, honest: Caller, thief: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent: list[int] = []
+        for kind in (PostgresSession, SqliteSession):
+            monkeypatch.setattr(kind, "execute", _counting(kind.execute, sent))
+        counts = []
+        for user, things in (("ana", THINGS[:3]), ("ben", THINGS)):
+            for thing in things:
+                memory = write(honest, f"The user owns a {thing}.", user_id=user)["id"]
+                say(thief, memory, "retract")
+                write(thief, f"The user sold a {thing}.", user_id=user)
+            del sent[:]
+            assert revert(admin, thief)["finished"]
+            counts.append(len(sent))
+        assert counts[0] == counts[1] > 0
+
+
+def _counting(execute: Any, sent: list[int]) -> Any:  # noqa: ANN401 - of the session
+    async def counted(self: object, *args: object) -> object:
+        sent.append(1)
+        return await execute(self, *args)
+
+    return counted

@@ -177,7 +177,7 @@ class RevertWrites:
             return await look(uow, writer, user, within, most), uow.in_force.model
 
         async def work(write: Write, name: UUID) -> Plan | None:
-            here = await look(write.uow, writer, user, within)
+            here = await look(write.uow, writer, user, within, MOST)
             if here.empty:
                 return None
             if not {each.text for each in texts_of(here)} <= materials.keys():
