@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from support.commands import Forked, Result, clean_environment, run
 
 PATIENCE = 120.0
@@ -46,6 +47,11 @@ def reachable_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+def start_embedded(folder: Path) -> EmbeddedPostgres:
+    """The embedded PostgreSQL in a folder, without waiting for the disk."""
+    return EmbeddedPostgres.start(folder, durable=False)
 
 
 @contextmanager

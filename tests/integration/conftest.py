@@ -1,6 +1,7 @@
 """A filled database, and what explains the plans of statements in it; servers as processes of their own."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -51,6 +52,19 @@ def served_by_postgres() -> Iterator[Served]:
     """The same on a PostgreSQL of its own."""
     with reachable_folder() as folder, serving(folder, "--port", "0") as server:
         yield server
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that PostgreSQL's own user can pass through."""
+    with reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def data(base: Path) -> Path:
+    """A data folder that is not made yet."""
+    return base / "data"
 
 
 @pytest.fixture

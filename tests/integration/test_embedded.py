@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import psycopg
 import pytest
 import sqlalchemy
 
+from integration.commands import start_embedded
 from memplane.adapters.postgres import embedded, embedded_binaries, embedded_files, embedded_server
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.domain.errors import EmbeddedPostgresError
@@ -34,24 +34,6 @@ with EmbeddedPostgres.start(Path(sys.argv[1]), durable=False) as server:
     print(json.dumps({"owned": server.owned, "pid": server.pid, "url": server.admin_conninfo}), flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-def base() -> Iterator[Path]:
-    """A folder that PostgreSQL's own user can pass through, as pytest's own are not."""
-    folder = Path(tempfile.mkdtemp(prefix="memplane-test-"))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def data(base: Path) -> Path:
-    return base / "data"
-
-
-def start(folder: Path) -> EmbeddedPostgres:
-    return EmbeddedPostgres.start(folder, durable=False)
 
 
 def query(url: str, sql: str) -> object:
@@ -155,7 +137,7 @@ def test_a_first_start_makes_a_server_and_a_later_one_finds_its_data(base: Path)
     server.stop()  # a second stop does nothing
     assert server.pid is None
 
-    with start(folder) as server:
+    with start_embedded(folder) as server:
         assert query(server.conninfo(user="somebody", database="postgres"), "SELECT current_user") == "somebody"
         assert query(server.admin_conninfo, "SELECT n FROM kept") == 7
         assert query(server.admin_conninfo, "SHOW fsync") == "off"
@@ -174,7 +156,7 @@ def test_a_server_ends_with_its_killed_owner_and_the_next_one_has_its_data(
     report = keeper.report()
     query(str(report["url"]), "CREATE TABLE kept AS SELECT 7 AS n")
     keeper.kill()
-    with start(data) as server:  # at once, while the old one is still ending
+    with start_embedded(data) as server:  # at once, while the old one is still ending
         assert server.owned
         assert server.pid != report["pid"]
         assert not alive(int(str(report["pid"])))
@@ -192,15 +174,15 @@ def test_an_earlier_server_that_does_not_end_is_named(
         with monkeypatch.context() as short:
             short.setattr(embedded_server, "STOP_SECONDS", 0.3)
             with pytest.raises(EmbeddedPostgresError, match=rf"\b{pid}\b"):
-                start(data)
+                start_embedded(data)
     finally:
         os.kill(pid, signal.SIGCONT)
-    with start(data) as server:
+    with start_embedded(data) as server:
         assert server.owned
 
 
 def test_a_killed_server_is_restarted_although_a_busy_backend_outlives_it(data: Path) -> None:
-    with start(data) as server:
+    with start_embedded(data) as server:
         url = server.admin_conninfo
         query(url, "CREATE TABLE kept AS SELECT 7 AS n")
         first = server.pid
@@ -217,7 +199,7 @@ def test_a_killed_server_is_restarted_although_a_busy_backend_outlives_it(data: 
 
 
 def test_a_killed_backend_is_the_servers_own_affair(data: Path) -> None:
-    with start(data) as server:
+    with start_embedded(data) as server:
         first = server.pid
         with psycopg.connect(server.admin_conninfo) as victim:
             os.kill(victim.info.backend_pid, signal.SIGKILL)
@@ -231,7 +213,7 @@ def test_a_server_that_keeps_dying_stays_down(
     data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(embedded, "RESTARTS", 1)
-    with start(data) as server:
+    with start_embedded(data) as server:
         first = server.pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
@@ -242,11 +224,11 @@ def test_a_server_that_keeps_dying_stays_down(
         until(lambda: any(record.levelno == logging.CRITICAL for record in caplog.records))
         assert "stays down" in caplog.text
         assert server.pid is None
-    start(data).stop()  # the next owner may try again
+    start_embedded(data).stop()  # the next owner may try again
 
 
 def test_a_pid_file_whose_pid_was_reused_does_not_hinder(data: Path) -> None:
-    start(data).stop()
+    start_embedded(data).stop()
     stranger = subprocess.Popen(["sleep", "60"], **service_ids())
     try:
         pid_file, socket_file = data / "pg" / "postmaster.pid", data / "run" / ".s.PGSQL.5432.lock"
@@ -255,7 +237,7 @@ def test_a_pid_file_whose_pid_was_reused_does_not_hinder(data: Path) -> None:
         for file in (pid_file, socket_file):
             shutil.chown(file, (data / "pg").stat().st_uid)
         assert by_hand(data).wait(10) != 0  # PostgreSQL alone takes the stranger for its server
-        with start(data) as server:
+        with start_embedded(data) as server:
             assert answers(server.admin_conninfo)
         assert stranger.poll() is None
     finally:
@@ -264,22 +246,22 @@ def test_a_pid_file_whose_pid_was_reused_does_not_hinder(data: Path) -> None:
 
 
 def test_a_server_started_by_hand_is_left_alone(data: Path) -> None:
-    start(data).stop()
+    start_embedded(data).stop()
     foreign = by_hand(data)
     try:
         written = data / "pg" / "postmaster.pid"  # it has the cluster's own rules, by which no test connects
         until(lambda: written.exists() and written.read_text().rstrip().endswith("ready"))
         with pytest.raises(EmbeddedPostgresError, match=rf"pid {foreign.pid}\b"):
-            start(data)
+            start_embedded(data)
         assert foreign.poll() is None
     finally:
         foreign.send_signal(signal.SIGINT)
         foreign.wait(20)
-    start(data).stop()
+    start_embedded(data).stop()
 
 
 def test_another_process_attaches_and_leaves_the_server_running(data: Path, keep: Callable[[Path], Keeper]) -> None:
-    with start(data) as server:
+    with start_embedded(data) as server:
         query(server.admin_conninfo, "CREATE TABLE kept AS SELECT 7 AS n")
         keeper = keep(data)
         report = keeper.report()
@@ -287,7 +269,7 @@ def test_another_process_attaches_and_leaves_the_server_running(data: Path, keep
         assert report["pid"] == server.pid
         assert query(str(report["url"]), "SELECT n FROM kept") == 7
         keeper.close()
-        with start(data) as again:  # this very process may do so, too
+        with start_embedded(data) as again:  # this very process may do so, too
             assert not again.owned
         assert answers(server.admin_conninfo)
     keeper = keep(data)
@@ -295,7 +277,7 @@ def test_another_process_attaches_and_leaves_the_server_running(data: Path, keep
 
 
 def test_a_forked_child_neither_owns_nor_stops(data: Path) -> None:
-    server = start(data)
+    server = start_embedded(data)
     ready, done = os.pipe(), os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork: what this is about
@@ -310,7 +292,7 @@ def test_a_forked_child_neither_owns_nor_stops(data: Path) -> None:
         os.read(ready[0], 1)
         assert answers(server.admin_conninfo)
         server.stop()
-        with start(data) as again:
+        with start_embedded(data) as again:
             assert again.owned  # although the child still lives
     finally:
         os.close(done[1])
@@ -324,7 +306,7 @@ def test_an_initdb_killed_in_the_middle_leaves_nothing(data: Path, keep: Callabl
     until(lambda: bool(list(data.glob("pg.init-*/base"))))
     keeper.kill()
     assert not (data / "pg").exists()
-    with start(data) as server:
+    with start_embedded(data) as server:
         assert answers(server.admin_conninfo)
     assert not list(data.glob("pg.init-*"))
 
@@ -338,12 +320,12 @@ def test_a_path_too_long_for_a_socket_gets_a_short_one(base: Path, keep: Callabl
     assert used is not None
     assert not used.is_relative_to(base)
     assert used.stat().st_mode & 0o777 == 0o700
-    with start(data) as attached:
+    with start_embedded(data) as attached:
         assert not attached.owned
         assert attached.admin_conninfo == report["url"]
         assert answers(attached.admin_conninfo)
     keeper.kill()
-    with start(data) as server:
+    with start_embedded(data) as server:
         assert answers(server.admin_conninfo)
         assert sockets.sockets() == used  # used again, not left behind
     assert not used.exists()

@@ -3,16 +3,14 @@
 import json
 import os
 import pwd
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from integration.commands import start_embedded
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 
 ROLES = ("postgres", "memplane_owner", "memplane_app")
@@ -59,24 +57,6 @@ with embedded.EmbeddedPostgres.start(Path(sys.argv[2]), durable=False) as server
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 
-@pytest.fixture
-def base() -> Iterator[Path]:
-    """A folder that other users can pass through, as pytest's own are not."""
-    folder = Path(tempfile.mkdtemp(prefix="memplane-test-"))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def data(base: Path) -> Path:
-    return base / "data"
-
-
-def start(folder: Path) -> EmbeddedPostgres:
-    return EmbeddedPostgres.start(folder, durable=False)
-
-
 def connecting(user: str, *urls: str) -> list[str]:
     """What connecting comes to for another system user."""
     ran = subprocess.run([sys.executable, "-c", CALLER, user, *urls], capture_output=True, check=True, text=True)
@@ -93,7 +73,7 @@ def urls(server: EmbeddedPostgres) -> list[str]:
 
 @needs_root
 def test_the_service_user_itself_is_refused(data: Path) -> None:
-    with start(data) as server:
+    with start_embedded(data) as server:
         named = urls(server)
         assert connecting("nobody", *named) == ["refused"] * 3
         assert connecting("root", *named) == ["in"] * 3  # the controls: who started it, and what was refused
@@ -106,12 +86,12 @@ def test_the_service_user_itself_is_refused(data: Path) -> None:
 
 
 def test_a_cluster_that_trusted_everybody_is_carried_over(data: Path) -> None:
-    with start(data) as server, psycopg.connect(server.admin_conninfo, autocommit=True) as admin:
+    with start_embedded(data) as server, psycopg.connect(server.admin_conninfo, autocommit=True) as admin:
         admin.execute("CREATE TABLE kept AS SELECT 7 AS n")
     (data / "pg" / "pg_hba.conf").write_text("local all all trust\n")
     for made in ("pg_hba.conf", "pg_ident.conf"):
         (data / made).unlink()
-    with start(data) as server:
+    with start_embedded(data) as server:
         with psycopg.connect(server.admin_conninfo) as admin:
             assert admin.execute("SELECT n FROM kept").fetchone() == (7,)
             rules = "SELECT DISTINCT type, auth_method, options FROM pg_hba_file_rules"

@@ -2,15 +2,13 @@
 
 import os
 import pwd
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from integration.commands import start_embedded
 from memplane.adapters.postgres import embedded, embedded_binaries, embedded_server
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
 from memplane.domain.errors import EmbeddedPostgresError
@@ -20,31 +18,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 needs_root = pytest.mark.skipif(not ROOT, reason="only root runs PostgreSQL as another user")
 
 
-@pytest.fixture
-def base() -> Iterator[Path]:
-    """A folder that PostgreSQL's own user can pass through, as pytest's own are not."""
-    folder = Path(tempfile.mkdtemp(prefix="memplane-test-"))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def data(base: Path) -> Path:
-    return base / "data"
-
-
-def start(folder: Path) -> EmbeddedPostgres:
-    return EmbeddedPostgres.start(folder, durable=False)
-
-
 def service_ids() -> dict[str, int]:
     entry = pwd.getpwnam("nobody")
     return {"user": entry.pw_uid, "group": entry.pw_gid} if ROOT else {}
 
 
 def test_only_postgresql_gets_what_postgresql_needs(data: Path) -> None:
-    with start(data):
+    with start_embedded(data):
         owner = pwd.getpwnam("nobody").pw_uid if ROOT else os.geteuid()
         modes = {path.name: (path.stat().st_uid, path.stat().st_mode & 0o777) for path in data.iterdir()}
     assert modes.pop("pg") == (owner, 0o700)
@@ -59,7 +39,7 @@ def test_only_postgresql_gets_what_postgresql_needs(data: Path) -> None:
 def test_settings_that_would_break_the_launcher_are_refused(data: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match="listen_addresses"):
         EmbeddedPostgres.start(data, options={"listen_addresses": "*"})
-    start(data).stop()  # the refusal gave the folder up
+    start_embedded(data).stop()  # the refusal gave the folder up
 
 
 @needs_root
@@ -72,10 +52,10 @@ def test_a_folder_that_keeps_postgresql_out_is_named(base: Path) -> None:
     with pytest.raises(
         EmbeddedPostgresError, match=rf"^{blocker} keeps .*chmod o\+x {blocker}`, .*MEMPLANE_DATABASE_URL"
     ):
-        start(folder)
+        start_embedded(folder)
     assert blocker.stat().st_mode & 0o777 == 0o700
     blocker.chmod(0o711)
-    start(folder).stop()
+    start_embedded(folder).stop()
 
 
 @needs_root
@@ -91,7 +71,7 @@ def test_binaries_that_postgresql_cannot_reach_are_copied_once(base: Path, monke
     cache.mkdir()
     cache.chmod(0o777)
     with pytest.raises(EmbeddedPostgresError, match="can reach neither"):  # anybody could plant a binary there
-        start(data)
+        start_embedded(data)
     assert not list(cache.iterdir())
     cache.chmod(0o755)
     copied = start_and_find(data, cache)
@@ -102,7 +82,7 @@ def test_binaries_that_postgresql_cannot_reach_are_copied_once(base: Path, monke
 
 
 def start_and_find(data: Path, cache: Path) -> Path:
-    with start(data) as server:
+    with start_embedded(data) as server:
         binary = Path(f"/proc/{server.pid}/exe").resolve()
     assert binary.is_relative_to(cache)
     return binary
@@ -114,30 +94,30 @@ def test_files_that_are_no_cluster_are_not_touched(data: Path) -> None:
     (data / "pg" / "letter").write_text("dear")
     if ROOT:
         with pytest.raises(EmbeddedPostgresError, match="belongs to root"):
-            start(data)
+            start_embedded(data)
         os.chown(data / "pg", service_ids()["user"], -1)
     with pytest.raises(EmbeddedPostgresError, match="no PostgreSQL cluster"):
-        start(data)
+        start_embedded(data)
     assert (data / "pg" / "letter").read_text() == "dear"
     (data / "pg" / "letter").unlink()
-    start(data).stop()
+    start_embedded(data).stop()
 
 
 def test_a_cluster_of_another_version_is_refused(data: Path) -> None:
-    start(data).stop()
+    start_embedded(data).stop()
     version = data / "pg" / "PG_VERSION"
     version.write_text("17\n")
     with pytest.raises(EmbeddedPostgresError, match="made by PostgreSQL 17"):
-        start(data)
+        start_embedded(data)
     version.write_text("18\n")
-    start(data).stop()
+    start_embedded(data).stop()
 
 
 def test_a_missing_package_is_named(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setattr(embedded_binaries, "_PACKAGE", "memplane_has_no_such_package")
         with pytest.raises(EmbeddedPostgresError, match=r'pip install "memplane\[embedded\]".*MEMPLANE_DATABASE_URL'):
-            start(data)
+            start_embedded(data)
     assert embedded_binaries.packaged_binaries().is_dir()
 
 
@@ -155,7 +135,7 @@ def test_the_log_stays_short(base: Path) -> None:
 
 
 def test_the_log_keeps_no_statement(data: Path) -> None:
-    with start(data) as server, psycopg.connect(server.admin_conninfo, autocommit=True) as connection:
+    with start_embedded(data) as server, psycopg.connect(server.admin_conninfo, autocommit=True) as connection:
         connection.execute("CREATE TABLE once (word text PRIMARY KEY)")
         connection.execute("INSERT INTO once VALUES ('secretword')")
         with pytest.raises(psycopg.errors.UniqueViolation):

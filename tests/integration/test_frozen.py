@@ -39,8 +39,7 @@ def process() -> Iterator[ServeProcess]:
 
 @pytest.fixture
 def client(process: ServeProcess) -> Iterator[httpx2.Client]:
-    headers = {"Authorization": f"Bearer {process.keys['supervisor']}"}
-    with httpx2.Client(base_url=process.url, headers=headers, timeout=60, trust_env=False, verify=False) as made:
+    with process.client() as made:
         yield made
 
 

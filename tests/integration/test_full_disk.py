@@ -50,8 +50,7 @@ def process(request: pytest.FixtureRequest) -> Iterator[ServeProcess]:
 
 @pytest.fixture
 def client(process: ServeProcess) -> Iterator[httpx2.Client]:
-    headers = {"Authorization": f"Bearer {process.keys['supervisor']}"}
-    with httpx2.Client(base_url=process.url, headers=headers, timeout=60, trust_env=False, verify=False) as made:
+    with process.client() as made:
         yield made
 
 

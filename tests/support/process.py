@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import httpx2
+
 from support.commands import Forked, clean_environment
 
 COMMAND = (sys.executable, "-m", "memplane.entrypoints.cli")
@@ -74,6 +76,11 @@ class ServeProcess:
     def admin(self) -> str:
         """The administrator's credential that it made."""
         return str(json.loads((self.folder / "keys.json").read_text())["admin"])
+
+    def client(self) -> httpx2.Client:
+        """A client with the supervisor's credential, which waits longer than the server does."""
+        headers = {"Authorization": f"Bearer {self.keys['supervisor']}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=False)
 
     def kill(self) -> None:
         """End the server and every process of its PostgreSQL with SIGKILL, PostgreSQL first: it writes nothing more."""

@@ -13,8 +13,8 @@ from memplane.domain.derivation import Fate, fate
 from memplane.domain.derivation import without as without_sources
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import FULL_AUTHORITY, Memory, State, Turn, weight
-from memplane.domain.reverting import Deed, Noted, Why, creates, first_said, known_changes, vouched, without
-from memplane.domain.undoing import TEXT
+from memplane.domain.reverting import Deed, Why, creates, first_said, known_changes, vouched, without
+from memplane.domain.undoing import TEXT, UndoRecord
 
 MOST = 2_000
 """Entries of the history that one transaction takes back, the newest first."""
@@ -65,7 +65,7 @@ class Found:
     own: list[Deed] = field(default_factory=list)
     more: bool = False
     turns: list[Turn] = field(default_factory=list)
-    noted: list[Noted] = field(default_factory=list)
+    noted: list[UndoRecord] = field(default_factory=list)
     gone: set[UUID] = field(default_factory=set)
     memories: dict[UUID, Memory] = field(default_factory=dict)
     deeds: dict[UUID, list[Deed]] = field(default_factory=dict)
@@ -78,9 +78,9 @@ class Found:
     others: list[Memory] = field(default_factory=list)
     disputes: Mapping[UUID, frozenset[UUID]] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
-    asked: Mapping[UUID, list[Noted]] = field(default_factory=dict)
+    asked: Mapping[UUID, list[UndoRecord]] = field(default_factory=dict)
     fields: list[ContextField] = field(default_factory=list)
-    decided: list[Noted] = field(default_factory=list)
+    decided: list[UndoRecord] = field(default_factory=list)
     spoken: list[tuple[str, str, UUID]] = field(default_factory=list)
     rejected: list[Memory] = field(default_factory=list)
     buried: list[Buried] = field(default_factory=list)

@@ -19,10 +19,10 @@ from memplane.domain.consent import MULTIPLE, ConsentRules, ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.reconciling import said_again
-from memplane.domain.reverting import Noted, Why, known_changes
+from memplane.domain.reverting import Why, known_changes
 from memplane.domain.text import instant
 from memplane.domain.tombstones import rejected_keys, said_keys, value_key
-from memplane.domain.undoing import UndoKind
+from memplane.domain.undoing import UndoKind, UndoRecord
 
 MOST_ITEMS = 200
 """Items of a receipt; the counts have all of them."""
@@ -74,7 +74,7 @@ class Plan:
     reconciled: list[tuple[UUID, UUID]] = field(default_factory=list)
     linked: list[Edge] = field(default_factory=list)
     lifted: list[Buried] = field(default_factory=list)
-    entities: list[Noted] = field(default_factory=list)
+    entities: list[UndoRecord] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)

@@ -9,7 +9,8 @@ from uuid import UUID
 from memplane.application.records import ContextField
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.memory import Memory, Turn
-from memplane.domain.reverting import Deed, Noted
+from memplane.domain.reverting import Deed
+from memplane.domain.undoing import UndoRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,15 @@ class Reverts(Protocol):
         """What anybody did to memories since a moment, or since the first change that was taken back; oldest first."""
         ...
 
-    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[Noted]:
+    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[UndoRecord]:
         """What the writer changed besides memories and was not taken back, newest first."""
         ...
 
-    async def decided(self, user_id: str, since: datetime) -> list[Noted]:
+    async def decided(self, user_id: str, since: datetime) -> list[UndoRecord]:
         """What anybody's decisions on fields of a user replaced since a moment."""
         ...
 
-    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[Noted]]:
+    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
         """Who made or repeated proposals, by proposal."""
         ...
 
@@ -160,7 +161,7 @@ class Reverts(Protocol):
         """Take an entity out of another again; False when that one is gone, or the name is taken."""
         ...
 
-    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[Noted]) -> None:
+    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[UndoRecord]) -> None:
         """Note that changes are taken back."""
         ...
 

@@ -26,6 +26,8 @@ def value_hash(text: MemoryText, external_id: str | None = None) -> str:
 
 def same_words(one: MemoryText, other: MemoryText) -> bool:
     """Whether two texts say the same word for word, but for their narratives."""
+    if _key(one.content) != _key(other.content):
+        return False
     return value_hash(replace(one, narrative=None)) == value_hash(replace(other, narrative=None))
 
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from memplane.domain.history import HistoryEvent
@@ -21,7 +20,6 @@ from memplane.domain.undoing import (
     TEXT,
     Joining,
     Restated,
-    UndoKind,
     fields_of,
     plain,
     restated,
@@ -92,21 +90,6 @@ class Deed:
         """Whether it gave the memory other words of its own."""
         own = self.event is HistoryEvent.UPDATE and self.said is None
         return own and ("content" in self.changes if self.changes is not None else self.old != self.new)
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """An undo record of something else than a memory."""
-
-    id: UUID
-    user_id: str
-    about: UUID
-    kind: UndoKind
-    actor: str
-    key_id: str | None
-    ts: datetime
-    changes: Mapping[str, Any]
-    reverted_by: UUID | None = None
 
 
 def creates(deed: Deed, memory: Memory) -> bool:

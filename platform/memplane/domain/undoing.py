@@ -72,6 +72,7 @@ class UndoRecord:
         about: the memory, proposal or entity.
         changes: for a memory its fields with their values before and after; else what there was before.
         said: the memory that was counted into it, and how; none for any other change.
+        reverted_by: the receipt of what took it back already.
     """
 
     id: UUID
@@ -83,6 +84,7 @@ class UndoRecord:
     ts: datetime
     changes: Mapping[str, Any] = field(default_factory=dict)
     said: Mapping[str, Any] | None = None
+    reverted_by: UUID | None = None
 
 
 def plain(value: object) -> object:

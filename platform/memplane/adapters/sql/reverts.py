@@ -25,8 +25,8 @@ from memplane.domain.embeddings import Column
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, first_id, new_id
 from memplane.domain.principal import SUBJECT
-from memplane.domain.reverting import Deed, Noted, known_changes
-from memplane.domain.undoing import UndoKind
+from memplane.domain.reverting import Deed, known_changes
+from memplane.domain.undoing import UndoKind, UndoRecord
 
 T = TypeVar("T")
 _CLOCKS = timedelta(days=1)
@@ -104,29 +104,29 @@ class SqlReverts:
             _O.kind != UndoKind.MEMORY, _O.reverted_by.is_(None),
         )  # fmt: skip
 
-    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[Noted]:
+    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[UndoRecord]:
         """What the writer changed besides memories and was not taken back, newest first."""
         statement = self._noted(writer, sa.select(tables.undo_records)).where(_O.user_id == user_id, _O.ts >= since)
         rows = (await self._session.execute(statement.order_by(_O.id.desc()))).mappings()
-        return [_noted_of(dict(row)) for row in rows]
+        return [_record_of(dict(row)) for row in rows]
 
-    async def decided(self, user_id: str, since: datetime) -> list[Noted]:
+    async def decided(self, user_id: str, since: datetime) -> list[UndoRecord]:
         """What anybody's decisions on fields of a user replaced since a moment."""
         statement = sa.select(tables.undo_records).where(
             _O.tenant_id == self._tenant, _O.user_id == user_id, _O.id >= first_id(since - _CLOCKS),
             _O.kind == UndoKind.FIELD,
         )  # fmt: skip
-        return [_noted_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
+        return [_record_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
-    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[Noted]]:
+    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
         """Who made or repeated proposals, by proposal."""
-        found: dict[UUID, list[Noted]] = {each: [] for each in proposals}
+        found: dict[UUID, list[UndoRecord]] = {each: [] for each in proposals}
         for some in _parts(sorted(proposals)):
             statement = sa.select(tables.undo_records).where(
                 _O.tenant_id == self._tenant, _O.about.in_(some), _O.kind == UndoKind.PROPOSAL
             )
             for row in (await self._session.execute(statement.order_by(_O.id))).mappings():
-                found[row["about"]].append(_noted_of(dict(row)))
+                found[row["about"]].append(_record_of(dict(row)))
         return found
 
     async def turns(self, writer: Writer, user_id: str, since: datetime) -> list[Turn]:
@@ -404,7 +404,7 @@ class SqlReverts:
             await self._session.execute(sa.delete(tables.memory_entities).where(*left))
         return True
 
-    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[Noted]) -> None:
+    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[UndoRecord]) -> None:
         """Note that changes are taken back."""
         there = [deed.id for deed in deeds if deed.changes is not None] + [each.id for each in noted]
         for some in _parts(sorted(there)):
@@ -465,10 +465,10 @@ def _deed_of(row: Mapping[str, Any]) -> Deed:
     )  # fmt: skip
 
 
-def _noted_of(row: Mapping[str, Any]) -> Noted:
-    return Noted(
+def _record_of(row: Mapping[str, Any]) -> UndoRecord:
+    return UndoRecord(
         row["id"], row["user_id"], row["about"], UndoKind(row["kind"]), row["actor"], row["key_id"], row["ts"],
-        row["changes"], row["reverted_by"],
+        row["changes"], row["said"], row["reverted_by"],
     )  # fmt: skip
 
 
