@@ -60,7 +60,7 @@ truth: $(VENV)/.dev ## compare every hand-written pair of compatible memories ov
 	PAIRS=0 $(PYTEST) tests/acceptance/test_compatible.py
 
 lives: $(VENV)/.dev ## let memories live through random operations and nights, on each database (LIVES=5000)
-	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py
+	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py tests/acceptance/test_trust_monotone.py
 
 reverts: $(VENV)/.dev ## revert one of two writers, on each database, and compare with the other alone (REVERTED=1000)
 	REVERTED=$(REVERTED) $(PYTEST) tests/acceptance/test_revert_exact.py
