@@ -44,6 +44,8 @@ contents = st.sampled_from([f"The user owns a {word}." for word in WORDS])
 trusts = st.sampled_from(TRUSTS)
 extras = st.sampled_from(["n", "f", "t", "a", "g", ""])
 """What is said besides the content, if anything: a narrative, a fact, a title, an attribute, a tag."""
+places = st.integers(0, 30)
+"""Which of the memories that there are: a number that does not depend on how many, as the next draw may not."""
 
 
 class Ranks(RuleBasedStateMachine):
@@ -66,7 +68,7 @@ class Ranks(RuleBasedStateMachine):
 
     def memories(self) -> dict[UUID, Row]:
         """Every memory there is."""
-        found = self.rows(f"SELECT id, external_id, {_KEPT} FROM memories WHERE tenant_id = %(tenant)s")
+        found = self.rows(f"SELECT id, external_id, {_KEPT} FROM memories WHERE tenant_id = %(tenant)s ORDER BY id")
         return {row["id"]: row for row in found}
 
     def done(self, trust: Trust, work: Any) -> Any:  # noqa: ANN401 - of the use case
@@ -125,9 +127,9 @@ class Ranks(RuleBasedStateMachine):
             assert extra != "n" or text.narrative in kept["narrative"]
 
     @precondition(lambda self: self.ids)
-    @rule(data=st.data(), trust=trusts, verb=st.sampled_from(["retract", "restore", "reinforce", "demote", "delete"]))
-    def say(self, data: st.DataObject, trust: Trust, verb: str) -> None:
-        chosen = data.draw(st.sampled_from(self.ids))
+    @rule(which=places, trust=trusts, verb=st.sampled_from(["retract", "restore", "reinforce", "demote", "delete"]))
+    def say(self, which: int, trust: Trust, verb: str) -> None:
+        chosen = self.ids[which % len(self.ids)]
         if verb == "delete":
             self.done(trust, self.app.wired.remember.delete(caller(trust), chosen))
             return
@@ -139,9 +141,9 @@ class Ranks(RuleBasedStateMachine):
         assert chosen in self.memories()
 
     @precondition(lambda self: self.ids)
-    @rule(data=st.data(), trust=trusts, content=contents, extra=extras)
-    def change(self, data: st.DataObject, trust: Trust, content: str, extra: str) -> None:
-        chosen = data.draw(st.sampled_from(self.ids))
+    @rule(which=places, trust=trusts, content=contents, extra=extras)
+    def change(self, which: int, trust: Trust, content: str, extra: str) -> None:
+        chosen = self.ids[which % len(self.ids)]
         text, attributes = self.words(trust, content, extra)
         said = {"content": text.content, "title": text.title, "facts": text.facts, "tags": text.tags}
         changes = {name: value for name, value in said.items() if value} | (
@@ -150,9 +152,9 @@ class Ranks(RuleBasedStateMachine):
         self.done(trust, self.app.wired.remember.update(caller(trust), chosen, changes))
 
     @precondition(lambda self: self.ids)
-    @rule(data=st.data(), trust=trusts, content=contents, extra=extras)
-    def correct(self, data: st.DataObject, trust: Trust, content: str, extra: str) -> None:
-        chosen = data.draw(st.sampled_from(self.ids))
+    @rule(which=places, trust=trusts, content=contents, extra=extras)
+    def correct(self, which: int, trust: Trust, content: str, extra: str) -> None:
+        chosen = self.ids[which % len(self.ids)]
         text, _ = self.words(trust, content, extra)
         self.done(trust, self.app.wired.correct(caller(trust), Verb(chosen), Correction(text)))
 
