@@ -56,7 +56,7 @@ def again(tenant: Tenant, caller: Caller, times: int = 3) -> None:
 
 def brought(caller: Caller) -> list[tuple[str, str | None]]:
     """What the question after the one brings, and by which of them what is related came."""
-    items = caller.ask("harpsichord", threshold=0.3, ranking="semantic", filters={"user_id": USER})["items"]
+    items = caller.ask("harpsichord", ranking="hebbian", filters={"user_id": USER})["items"]
     return [(item["id"], item.get("via")) for item in items]
 
 
@@ -93,7 +93,7 @@ def test_only_answers_to_questions_count_and_each_hour_once(tenant: Tenant, call
 def test_what_relations_brought_does_not_count(tenant: Tenant, caller: Caller) -> None:
     one, other = caller.remember(FIDDLE), caller.remember(TAX)
     tenant.relate(one, other)
-    found = ask(tenant, caller, "harpsichord", related=True, threshold=0.3, ranking="semantic")
+    found = ask(tenant, caller, "harpsichord", related=True, ranking="hebbian")
     assert found == [one, other]
     assert pairs(tenant) == []
 

@@ -41,7 +41,9 @@ def stocked(tenant: Tenant, supervisor: Caller) -> Caller:
 
 
 def test_the_sections_come_in_their_order(stocked: Caller) -> None:
-    context = told(stocked, since_rev=0, k=2)
+    for part in range(5):
+        stocked.say(f"The release happens in part {part}.", thread_id=f"part-{part}", auto_extract=False)
+    context = told(stocked, since_rev=0, k=4)
     assert [section["name"] for section in context["sections"]] == list(HEADINGS)
     assert texts(context, "standing") == ["Ana has a sister.", "Ana is allergic to nuts.", "Ana owns a piano."]
     assert texts(context, "recalled")[0] == "The release happens on Friday."

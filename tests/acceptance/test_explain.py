@@ -83,7 +83,7 @@ def test_a_related_memory_and_a_newest_one_are_explained_too(tenant: Tenant, pla
     assert [worked_out(item) for item in planner.ask(explain=True)["items"]] == [1.0]
     cake = planner.remember("Lemon tart serves twelve.", thread_id=THREAD)
     tenant.relate(hall, cake, 0.25)
-    items = planner.ask("hall booked", threshold=0.6, explain=True)["items"]
+    items = planner.ask("hall booked", ranking="hebbian", explain=True)["items"]
     assert [item["via"] for item in items] == [None, hall]
     for item in (*items, *planner.ask(explain=True, related=False)["items"]):
         assert isclose(worked_out(item), item["score"], abs_tol=ROUNDING), item

@@ -137,7 +137,7 @@ class TestRelated:
         def of(other: str, reader: Caller) -> list[str]:
             subject = planner.remember(self.SUBJECT, user_id="subject")
             tenant.relate(subject, other)
-            answer = reader.ask("hall booked", threshold=0.6)
+            answer = reader.ask("hall booked", ranking="hebbian")
             assert answer["items"][0]["id"] == subject
             return [item["id"] for item in answer["items"][1:] if item["via"] == subject]
 
@@ -152,7 +152,7 @@ class TestRelated:
     def test_the_other_direction_counts_too(self, tenant: Tenant, planner: Caller) -> None:
         hall, cake = planner.remember(self.SUBJECT), planner.remember("Lemon tart serves twelve.")
         tenant.relate(cake, hall)
-        items = planner.ask("hall booked", threshold=0.6)["items"]
+        items = planner.ask("hall booked", ranking="hebbian")["items"]
         assert [(item["id"], item["via"]) for item in items] == [(hall, None), (cake, hall)]
 
     @pytest.mark.parametrize(
@@ -179,26 +179,26 @@ class TestRelated:
             tenant.rows("UPDATE memories SET trust_state = 'disputed' WHERE id = %(id)s", id=cake)
         seen = writer.remember("Cream puffs serve nine.", visibility="shared", importance=4)
         tenant.relate(hall, cake, 0.9)
-        tenant.relate(hall, seen, 0.1)
-        answer = reader.ask("hall booked", threshold=0.6, filters={"importance_min": 4})
+        tenant.relate(hall, seen, 0.3)
+        answer = reader.ask("hall booked", ranking="hebbian", filters={"importance_min": 4})
         assert [item["id"] for item in answer["items"]] == [hall, seen]
 
     def test_it_can_be_left_out(self, tenant: Tenant, planner: Caller) -> None:
         hall, cake = planner.remember(self.SUBJECT), planner.remember("Lemon tart serves twelve.")
         tenant.relate(hall, cake)
-        assert planner.found("hall booked", threshold=0.6, related=False) == [hall]
-        assert planner.found("hall booked", threshold=0.6, related=True) == [hall, cake]
+        assert planner.found("hall booked", ranking="hebbian", related=False) == [hall]
+        assert planner.found("hall booked", ranking="hebbian", related=True) == [hall, cake]
 
     def test_top_k_and_budget_bound_it(self, tenant: Tenant, planner: Caller) -> None:
         hall, cake = planner.remember(self.SUBJECT), planner.remember("Lemon tart serves twelve.")
         puffs, torte = planner.remember("Cream puffs serve nine."), planner.remember("Plum torte serves ten.")
         for place, other in enumerate((cake, puffs, torte)):
             tenant.relate(hall, other, 0.9 - place / 10)
-        found = planner.ask("hall booked", threshold=0.6)
+        found = planner.ask("hall booked", ranking="hebbian")
         assert [item["id"] for item in found["items"]] == [hall, cake, puffs]  # at most two are added
-        assert planner.found("hall booked", threshold=0.6, top_k=2) == [hall, cake]
-        assert planner.found("hall booked", threshold=0.6, top_k=1) == [hall]
-        tight = planner.ask("hall booked", threshold=0.6, budget_tokens=found["usage"]["tokens"] - 1)
+        assert planner.found("hall booked", ranking="hebbian", top_k=2) == [hall, cake]
+        assert planner.found("hall booked", ranking="hebbian", top_k=1) == [hall]
+        tight = planner.ask("hall booked", ranking="hebbian", budget_tokens=found["usage"]["tokens"] - 1)
         assert len(tight["items"]) == 2
         assert tight["usage"]["truncated"]
 

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from memplane.domain.fencing import fence, new_delimiter, quoted, visible
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, TrustState, Turn, Visibility
-from memplane.domain.rendering import Item, bullet, entry, fit, fitted_prompt, item_of, provenance
+from memplane.domain.rendering import (
+    Item,
+    bullet,
+    entry,
+    fit,
+    fitted_prompt,
+    item_of,
+    provenance,
+    related_places,
+    with_related,
+)
 from memplane.domain.text import estimate_tokens
 
 NOW = datetime(2026, 5, 8, tzinfo=UTC)
@@ -167,3 +177,38 @@ def test_provenance_tells_of_a_writer_who_was_trusted_less() -> None:
         assert provenance(given).startswith(f"semantic, agent, candidate{told}, 20")
     confirmed = replace(memory(), authority=1, trust_state=TrustState.CONFIRMED)
     assert "trust" not in provenance(item_of(confirmed, "tasks", 1.0, {}))
+
+
+class TestRelated:
+    """Places that are kept for related items."""
+
+    RANKED = tuple(item("one two three four.", number) for number in range(1, 11))
+
+    def linked(self, *links: tuple[int, int], content: str = "five six.") -> list[Item]:
+        return [replace(item(content, number), via=UUID(int=via)) for number, via in links]
+
+    def numbers(self, top_k: int, linked: list[Item], budget: int = 10_000) -> list[int]:
+        found = fit(self.RANKED, top_k, budget)
+        return [each.unit.id.int for each in with_related(found, linked, top_k, budget).items]
+
+    def test_places_by_top_k(self) -> None:
+        assert [related_places(k, k) for k in range(1, 11)] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+        assert [related_places(k, k - 1) for k in (1, 3, 4, 7, 8)] == [1, 1, 1, 1, 2]
+
+    def test_one_is_brought_by_an_item_that_stays(self) -> None:
+        assert self.numbers(4, self.linked((20, 3))) == [1, 2, 3, 20]
+        assert self.numbers(4, self.linked((20, 4))) == [1, 2, 3, 4]
+        assert self.numbers(8, self.linked((20, 7))) == [*range(1, 8), 20]  # one place is taken, and not two
+        assert self.numbers(8, self.linked((20, 7), (21, 1))) == [*range(1, 8), 20]
+        assert self.numbers(8, self.linked((20, 1), (21, 6), (22, 1))) == [*range(1, 7), 20, 21]
+
+    def test_one_comes_once_by_its_strongest_relation(self) -> None:
+        found = with_related(fit(self.RANKED, 8, 10_000), self.linked((20, 2), (20, 1), (21, 2)), 8, 10_000)
+        assert [(each.unit.id.int, each.via and each.via.int) for each in found.items[6:]] == [(20, 2), (21, 2)]
+
+    def test_one_that_does_not_fit_is_skipped(self) -> None:
+        budget = 4 * self.RANKED[0].cost
+        long = self.linked((20, 1), content="five " * 40)
+        assert self.numbers(4, long, budget) == [1, 2, 3, 4]
+        assert with_related(fit(self.RANKED, 4, budget), long, 4, budget).truncated
+        assert self.numbers(4, [*long, *self.linked((21, 1))], budget) == [1, 2, 3, 21]

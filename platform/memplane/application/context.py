@@ -10,7 +10,7 @@ from memplane.application.asking import Asking, category_of, work_on
 from memplane.application.gateway import clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
-from memplane.application.ranking import By, Ranking, Standing, rank
+from memplane.application.ranking import By, Ranking, Standing, linked_to, rank
 from memplane.application.threads import Delta, thread_delta
 from memplane.application.vectors import Query
 from memplane.domain.budgeting import Given, Wanted, shared
@@ -19,7 +19,7 @@ from memplane.domain.fencing import escaped, fence, new_delimiter
 from memplane.domain.memory import Memory, MemoryType, Turn
 from memplane.domain.policy import ContextMode, Policy
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.rendering import Item, entry, item_of
+from memplane.domain.rendering import Item, entry, item_of, reached_from, related_places
 from memplane.domain.scope import Filters, Scope, read_scope
 from memplane.domain.text import estimate_tokens
 
@@ -27,7 +27,6 @@ WINDOW = 100
 """The most turns of the thread itself."""
 MOST_STANDING = 500
 MOST_K = 200
-MAX_RELATED = 2
 POOL = 3
 TOLD = 2
 """How many times as many units as are told are read at first, for those that are left out."""
@@ -100,10 +99,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The units of each section, the most wanted first, with their scores; what relations link, and to what."""
+    """The units of each section, the most wanted first, with their scores, and what brought those that are related."""
 
-    units: Mapping[str, Sequence[tuple[Unit, float]]]
-    via: Mapping[UUID, UUID]
+    units: Mapping[str, Sequence[tuple[Unit, float, UUID | None]]]
     candidates: int
 
 
@@ -143,8 +141,8 @@ class TellContext:
             whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
             delta = await thread_delta(reader, whole, user, call.thread_id, call.since_rev)
             found = await _found(reader, scope, policy, call, (query, by))
-        work = work_on([unit for units in found.units.values() for unit, _ in units])
-        context = await offload(work, _told, found, delta, call.budget_tokens, policy)
+        work = work_on([unit for units in found.units.values() for unit, _, _ in units])
+        context = await offload(work, _told, found, delta, call, policy)
         asking.note(principal, scope, call.thread_id, [item for part in context.sections for item in part.items])
         return context
 
@@ -156,18 +154,20 @@ async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall
     most = min(MOST_STANDING, call.budget_tokens // LEAST_LINE + 1)
     pages = [*((lane, most) for lane in lanes), (reflections, 1)]
     (*always, reflection), window = await reader.pages_and_window(pages, scope, call.thread_id, WINDOW)
-    ranking = await _ranked(reader, scope, policy, call.k, asked)
+    ranking, (_, by) = await _ranked(reader, scope, policy, call.k, asked), asked
     recalled = await _recalled(reader, scope, policy, call, ranking, {turn.id for turn in window})
-    memories = [unit.id for unit, _ in recalled if isinstance(unit, Memory)]
-    related = await reader.related(scope, memories, MAX_RELATED + len(memories)) if memories else []
-    sections: dict[str, Sequence[tuple[Unit, float]]] = {
-        "standing": [(memory, 0.0) for memory in _weightiest(always)],
-        "recalled": recalled,
-        "window": [(turn, 0.0) for turn in window],
-        "reflection": [(memory, 0.0) for memory in reflection],
-        "related": [(memory, strength) for _, memory, strength in related],
+    standing = _weightiest(always)
+    least = policy.merging.bands_for(by.model if ranking.model is None else ranking.model.name).link_min
+    units = [unit for unit, _ in recalled]
+    linked = await linked_to(reader, scope, ranking, units, least, there=[*standing, *reflection])
+    sections: dict[str, Sequence[tuple[Unit, float, UUID | None]]] = {
+        "standing": [(memory, 0.0, None) for memory in standing],
+        "recalled": [(unit, score, None) for unit, score in recalled],
+        "window": [(turn, 0.0, None) for turn in window],
+        "reflection": [(memory, 0.0, None) for memory in reflection],
+        "related": [(memory, strength, via) for via, memory, strength in linked],
     }
-    return _Found(sections, {memory.id: via for via, memory, _ in reversed(related)}, ranking.candidates)
+    return _Found(sections, ranking.candidates)
 
 
 async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: tuple[Query, By]) -> Ranking:
@@ -175,7 +175,7 @@ async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: t
     query, by = asked
     searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
     if by.asked.wordless or not searched:
-        return Ranking((), 0)
+        return Ranking((), 0, links=())
     narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
     # more than asked for: what stands in the window, or is over a category's length, is left out
     return await rank(reader, narrowed, query, by, POOL * k + WINDOW, told=TOLD * k)
@@ -256,33 +256,17 @@ def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
 
 def _items(name: str, found: _Found, policy: Policy) -> list[Item]:
     """The units of a section as lines."""
-    via = found.via if name == "related" else {}
-    return [
-        item_of(
-            unit, unit.category if isinstance(unit, Memory) else policy.turns_category, score, {}, via=via.get(unit.id)
-        )
-        for unit, score in found.units[name]
-    ]
+    return [item_of(unit, category_of(unit, policy), score, {}, via=via) for unit, score, via in found.units[name]]
 
 
-def _told(found: _Found, delta: Delta, budget: int, policy: Policy) -> Context:
+def _told(found: _Found, delta: Delta, call: ContextCall, policy: Policy) -> Context:
     """As much of it as fits the budget, fence, headings and provenance included."""
-    items = _once({name: _items(name, found, policy) for name in HEADINGS})
-    items["related"] = items["related"][:MAX_RELATED]
-    delimiter = new_delimiter()
+    budget, delimiter = call.budget_tokens, new_delimiter()
     head = list(delta.fenced)
     fixed = estimate_tokens(fence([*head, ""], delimiter))
     if fixed > budget:
         head, fixed = [], estimate_tokens(fence([""], delimiter))
-    lines = {name: [entry(item) for item in part] for name, part in items.items()}
-    wanted = [
-        Wanted(
-            name, [estimate_tokens(escaped(line)) + 1 for line in lines[name]], SHARES[name], unbroken=name == "window"
-        )
-        for name in HEADINGS
-    ]
-    longest = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1
-    given = shared(wanted, max(budget - fixed, 0), longest)
+    items, given = _fitting(_once({name: _items(name, found, policy) for name in HEADINGS}), call.k, budget - fixed)
     sections = [_section(name, items[name], given[name]) for name in HEADINGS if given[name].places]
     written = [*head]
     for section in sections:
@@ -297,6 +281,29 @@ def _told(found: _Found, delta: Delta, budget: int, policy: Policy) -> Context:
         found.candidates,
         policy.digest,
     )
+
+
+def _fitting(
+    items: Mapping[str, Sequence[Item]], k: int, budget: int
+) -> tuple[Mapping[str, Sequence[Item]], Mapping[str, Given]]:
+    """The items of each section, and which of them fit; what is recalled leaves its places only to what fits."""
+    costs = {item.unit.id: estimate_tokens(escaped(entry(item))) + 1 for part in items.values() for item in part}
+    heading = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1
+    truncated = False
+    for count in range(related_places(k, len(items["recalled"])), -1, -1):
+        recalled = items["recalled"][: k - count]
+        linked = reached_from(recalled, items["related"])[:count]
+        chosen = {**items, "recalled": recalled, "related": linked}
+        wanted = [
+            Wanted(name, [costs[item.unit.id] for item in chosen[name]], SHARES[name], unbroken=name == "window")
+            for name in HEADINGS
+        ]
+        given = dict(shared(wanted, max(budget, 0), heading))
+        truncated |= given["related"].truncated
+        if len(given["related"].places) == count:
+            break
+    given["related"] = replace(given["related"], truncated=truncated)
+    return chosen, given
 
 
 def _section(name: str, items: Sequence[Item], given: Given) -> Section:

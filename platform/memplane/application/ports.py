@@ -180,8 +180,14 @@ class Reader(Protocol):
         """The newest memories of some scopes, at most so many of each; and a thread's last turns, the newest first."""
         ...
 
-    async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
-        """Memories in scope that a relation links to one of ``ids``: (that id, memory, strength)."""
+    async def related(
+        self, scope: Scope, ids: Sequence[UUID], limit: int, *, least: float = 0.0
+    ) -> list[tuple[UUID, Memory, float]]:
+        """Memories in scope linked to one of ``ids`` by a relation of at least ``least`` and above 0, strongest first.
+
+        Returns:
+            That id, the memory, and the strength.
+        """
         ...
 
     async def conflicts(

@@ -12,10 +12,15 @@ from memplane.application.ports import Reader, Unit
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.embeddings import EmbeddingModel
 from memplane.domain.fusion import RELATION, Asked, Scored, score
+from memplane.domain.memory import Memory
 from memplane.domain.policy import RankingProfile
+from memplane.domain.rendering import MAX_RELATED
 from memplane.domain.scope import Scope
 
 MOST_EDGES = 1_000
+MOST_LINKED = 10
+"""Related memories that are read, strongest first, for the one or two that are returned."""
+Link = tuple[UUID, UUID, float]
 FEW = 4_000
 """Units up to which handing them to another thread takes longer than scoring them."""
 
@@ -55,12 +60,15 @@ class Ranking:
         candidates: how many units there were.
         units: of those that are likely to be told, what was read on the way; ``None`` for one that has gone since.
         model: by which similarity was measured; ``None`` where it was not.
+        links: relations of the best units to others in scope that reach the threshold, strongest first: the unit, the
+            other one, strength. ``None`` where they were not read.
     """
 
     standings: Sequence[Standing]
     candidates: int
     units: Mapping[UUID, Unit | None] = field(default_factory=dict)
     model: EmbeddingModel | None = None
+    links: Sequence[Link] | None = None
 
 
 def newest(ids: Sequence[UUID]) -> Ranking:
@@ -100,41 +108,85 @@ async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
     if candidates.model is not None:
         by = replace(by, model=candidates.model.name)
     if len(candidates.ids) <= FEW:
-        pool = _pool(candidates, query, by, limit, among)
+        pool, reached = _pool(candidates, query, by, limit, among)
     else:
-        pool = await in_thread(_pool, candidates, query, by, limit, among)
-    weight = by.profile.relation
+        pool, reached = await in_thread(_pool, candidates, query, by, limit, among)
     units: dict[UUID, Unit | None] = {}
-    if weight and pool:
+    links: list[Link] = []
+    if pool:
         pool.sort(key=_order)
         ids = [standing.id for standing in pool]
         edges, found = await reader.edges_and_units(scope, ids, MOST_EDGES, ids[:told])
         units = {each: found.get(each) for each in ids[:told]}
-        strongest = _strongest(edges, candidates)
-        pool = [_related(standing, strongest.get(standing.id, 0.0), weight) for standing in pool]
-    pool.sort(key=_order)
-    return Ranking(pool, len(candidates.ids), units, candidates.model)
+        places = candidates.ids.places(b"".join(other.bytes for _, other, _ in edges)).tolist()
+        if weight := by.profile.relation:
+            strongest = _strongest(edges, places)
+            pool = [_related(standing, strongest.get(standing.id, 0.0), weight) for standing in pool]
+            pool.sort(key=_order)
+        links = [
+            edge
+            for edge, place in zip(edges, places, strict=True)
+            if place >= 0 and (reached is None or reached[place])
+        ]
+    return Ranking(pool, len(candidates.ids), units, candidates.model, links)
+
+
+async def linked_to(
+    reader: Reader, scope: Scope, ranking: Ranking, found: Sequence[Unit], least: float, *, there: Sequence[Unit] = ()
+) -> list[tuple[UUID, Memory, float]]:
+    """Memories in scope that a relation links to the found ones and that are not there yet, strongest first.
+
+    Args:
+        reader: of the transaction.
+        scope: what may be read.
+        ranking: of the question, with the relations that were read for it.
+        found: the best units.
+        least: the least strength of a relation.
+        there: what else is there.
+
+    Returns:
+        Which of the found ones it is linked to, the memory, and the strength.
+    """
+    sources = [unit.id for unit in found if isinstance(unit, Memory)]
+    if not sources:
+        return []
+    if ranking.links is None:
+        return await reader.related(scope, sources, MAX_RELATED * (len(sources) + 1), least=least)
+    known, returned = {unit.id for unit in (*found, *there)}, set(sources)
+    links = [
+        (via, other, strength)
+        for via, other, strength in ranking.links
+        if strength >= least and via in returned and other not in known
+    ]
+    wanted = list(dict.fromkeys(other for _, other, _ in links))[:MOST_LINKED]
+    units = dict(ranking.units)
+    missing = [each for each in wanted if each not in units]
+    units |= await reader.units(scope, missing) if missing else {}
+    read = {each: unit for each in wanted if isinstance(unit := units.get(each), Memory)}
+    return [(via, read[other], strength) for via, other, strength in links if other in read]
 
 
 def _order(standing: Standing) -> tuple[float, UUID]:
     return -standing.score, standing.id
 
 
-def _strongest(edges: Sequence[tuple[UUID, UUID, float]], candidates: Candidates) -> Mapping[UUID, float]:
+def _strongest(edges: Sequence[Link], places: Sequence[int]) -> Mapping[UUID, float]:
     """Of each of the best units, its strongest relation to another one in scope."""
-    there = candidates.ids.places(b"".join(other.bytes for _, other, _ in edges))
     found: dict[UUID, float] = {}
-    for (of, _, strength), place in zip(edges, there.tolist(), strict=True):  # the strongest come first
+    for (of, _, strength), place in zip(edges, places, strict=True):  # the strongest come first
         if place >= 0:
             found.setdefault(of, strength)
     return found
 
 
-def _pool(candidates: Candidates, query: Query, by: By, limit: int, among: Collection[UUID] | None) -> list[Standing]:
-    """The best units by their signals, in no order."""
+def _pool(
+    candidates: Candidates, query: Query, by: By, limit: int, among: Collection[UUID] | None
+) -> tuple[list[Standing], NDArray[np.bool_] | None]:
+    """The best units by their signals, in no order; and which units reach the threshold, where there is one."""
     signals = candidates.signals
     scored = score(signals, by.profile, by.model, by.asked)
-    eligible = _both(_reaching(scored, query, by.threshold), _among(candidates, among))
+    reached = _reaching(scored, query, by.threshold)
+    eligible = _both(reached, _among(candidates, among))
     best = scored.best(limit, eligible)
     by_hash = [query.terms.stems[term] for term in sorted(query.terms.stems)]
 
@@ -145,10 +197,11 @@ def _pool(candidates: Candidates, query: Query, by: By, limit: int, among: Colle
 
         return explained
 
-    return [
+    pool = [
         Standing(candidates.ids[place], score, explaining(place, holds))
         for place, score, holds in zip(best.tolist(), scored.score[best].tolist(), signals.matched(best), strict=True)
     ]
+    return pool, reached
 
 
 def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[np.bool_] | None:

@@ -10,7 +10,7 @@ from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
 from memplane.application.ports import Reader, Unit
-from memplane.application.ranking import By, Ranking, Standing, newest, rank
+from memplane.application.ranking import By, Ranking, Standing, linked_to, newest, rank
 from memplane.application.threads import Delta, thread_delta, thread_user
 from memplane.application.vectors import Query
 from memplane.domain.errors import LimitExceeded
@@ -19,11 +19,10 @@ from memplane.domain.history import was_believed, words_before
 from memplane.domain.memory import Memory, MemoryText, MemoryType
 from memplane.domain.policy import ContextMode, Policy
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of
+from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of, with_related
 from memplane.domain.scope import Filters, Scope, read_scope
 
 MAX_TOP_K = 200
-MAX_RELATED = 2
 POOL_FACTOR = 2
 POOL_FLOOR = 30
 SPARE = 2
@@ -146,7 +145,10 @@ class RecallMemories:
                 )
             rendered = await self._rendered(reader, scope, question, ranking, policy)
             if question.related and scope.believed_at is None:  # what was related then is not known
-                rendered = await _with_related(reader, scope, question, rendered)
+                least = policy.merging.bands_for((ranking.model or asking.embedders.own).name).link_min
+                returned = [item.unit for item in rendered.items]
+                linked = await linked_to(reader, scope, ranking, returned, least)
+                rendered = _with_related(question, rendered, linked)
             memories = [item.unit for item in rendered.items if question.full and isinstance(item.unit, Memory)]
             conflicts = await conflicting(reader, scope.narrowed_to_permission(), memories)
             # whatever the question narrows: else a revision passes whose change the agent was never told
@@ -235,14 +237,12 @@ def _item(unit: Unit, standing: Standing, policy: Policy, question: Question) ->
     return item_of(unit, category_of(unit, policy), standing.score, standing.explained(), full=question.full)
 
 
-async def _with_related(reader: Reader, scope: Scope, question: Question, rendered: Rendered) -> Rendered:
-    """Add one or two memories that relations link to the found ones, where k and budget leave room."""
-    found = [item.unit.id for item in rendered.items if isinstance(item.unit, Memory)]
-    room = min(MAX_RELATED, question.top_k - len(rendered.items))
-    if not found or room <= 0:
-        return rendered
-    linked: dict[UUID, Item] = {}
-    for via, memory, strength in await reader.related(scope, found, room + len(found)):
-        item = item_of(memory, memory.category, strength, {"strength": strength}, full=question.full, via=via)
-        linked.setdefault(memory.id, item)
-    return fit([*rendered.items, *list(linked.values())[:room]], question.top_k, question.budget_tokens, rendered)
+def _with_related(question: Question, found: Rendered, linked: Sequence[tuple[UUID, Memory, float]]) -> Rendered:
+    """The found items with one or two that relations link to them."""
+    if not linked:
+        return found
+    items = [
+        item_of(memory, memory.category, strength, {"strength": strength}, full=question.full, via=via)
+        for via, memory, strength in linked
+    ]
+    return with_related(found, items, question.top_k, question.budget_tokens)

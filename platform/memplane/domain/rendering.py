@@ -1,12 +1,14 @@
 """Items as an agent gets them: one line each, within k and a budget of tokens, fenced for a prompt."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from memplane.domain.fencing import fence, new_delimiter, quoted, visible
 from memplane.domain.memory import Memory, TrustState, Turn
 from memplane.domain.text import estimate_tokens
+
+MAX_RELATED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,44 @@ def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None
         kept.append(item)
         tokens += item.cost
     return Rendered(kept, tokens, truncated)
+
+
+def related_places(top_k: int, ranked: int) -> int:
+    """How many related memories may be returned: the places kept for them, or as many as the ranked items leave free.
+
+    None is kept of fewer than 4 places, one of 4 to 7, two from 8.
+    """
+    kept = 0 if top_k < 4 else 1 if top_k < 8 else MAX_RELATED
+    return min(MAX_RELATED, max(kept, top_k - ranked))
+
+
+def with_related(found: Rendered, linked: Sequence[Item], top_k: int, budget: int) -> Rendered:
+    """What was found, with related memories at its end; a place is only given to one that is there and fits.
+
+    Args:
+        found: the ranked items.
+        linked: memories that are not among them, with the items that brought them, strongest relation first.
+        top_k: maximum number of items.
+        budget: maximum number of tokens.
+    """
+    truncated = found.truncated
+    for count in range(related_places(top_k, len(found.items)), 0, -1):
+        head = found.items[: top_k - count]
+        fitted = fit([*head, *reached_from(head, linked)], len(head) + count, budget, found)
+        truncated |= fitted.truncated
+        if len(fitted.items) == len(head) + count:
+            return replace(fitted, truncated=truncated)
+    return replace(found, truncated=truncated)
+
+
+def reached_from(returned: Sequence[Item], linked: Sequence[Item]) -> list[Item]:
+    """Related memories that a returned item brings, each by its strongest relation."""
+    ids = {item.unit.id for item in returned}
+    once: dict[UUID, Item] = {}
+    for item in linked:
+        if item.via in ids:
+            once.setdefault(item.unit.id, item)
+    return list(once.values())
 
 
 def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:

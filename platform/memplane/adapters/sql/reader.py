@@ -107,9 +107,11 @@ class SqlReader(ABC):
         memories = [[memory_of(row) for row in rows] for rows in found[: len(pages)]]
         return memories, [turn_of(row) for rows in found[len(pages) :] for row in rows]
 
-    async def related(self, scope: Scope, ids: Sequence[UUID], limit: int) -> list[tuple[UUID, Memory, float]]:
-        """Memories in scope that a relation links to one of ``ids``, strongest first."""
-        rows = await self.rows(statements.related(scope, self.syntax, ids, limit))
+    async def related(
+        self, scope: Scope, ids: Sequence[UUID], limit: int, *, least: float = 0.0
+    ) -> list[tuple[UUID, Memory, float]]:
+        """Memories in scope that a relation of at least ``least`` links to one of ``ids``, strongest first."""
+        rows = await self.rows(statements.related(scope, self.syntax, ids, limit, least))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
     async def conflicts(

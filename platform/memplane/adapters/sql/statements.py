@@ -69,7 +69,7 @@ SELECT edge.via, edge.strength, {columns}
         UNION ALL
         SELECT o.to_id, o.from_id, o.strength FROM relations o WHERE o.tenant_id = {tenant} AND {to_ids}) AS edge
   CROSS JOIN memories m
- WHERE {scope} AND m.id = edge.id AND edge.strength > 0 AND NOT {ids}
+ WHERE {scope} AND m.id = edge.id AND edge.strength > 0 AND edge.strength >= {least} AND NOT {ids}
  ORDER BY edge.strength DESC, m.id DESC LIMIT {limit}"""
 
 # Of a tenant: served by ix_relations_conflicts and pk_memories.
@@ -269,12 +269,13 @@ def items(scope: Scope, syntax: Syntax, labels: Sequence[str]) -> Statement:
     return _filled(_ITEMS, allowed, {"prefix": PREFIX}, length=str(len(PREFIX)))
 
 
-def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int) -> Statement:
-    """Memories in scope next to the given ones in the relation graph."""
+def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int, least: float) -> Statement:
+    """Memories in scope that a relation of at least some strength links to the given ones."""
     allowed = memories_in(scope, syntax)
     allowed.values["ids"] = list(ids)
     ends = {"from_ids": syntax.any_of("f.from_id", "ids"), "to_ids": syntax.any_of("o.to_id", "ids")}
-    return _filled(_RELATED, allowed, {"limit": limit}, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
+    bound = {"limit": limit, "least": least}
+    return _filled(_RELATED, allowed, bound, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
 
 
 def conflicts(scope: Scope, syntax: Syntax, ids: Sequence[UUID] | None, before: UUID | None, limit: int) -> Statement:
