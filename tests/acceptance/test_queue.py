@@ -13,7 +13,7 @@ from memplane.application.jobs.running import Jobs
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import Conflict, StorageUnavailable
 from memplane.domain.principal import KeyScope, Reach
-from memplane.domain.working import NIGHTLY, JobState
+from memplane.domain.working import NIGHTLY, ON_DEMAND, JobState
 from support.access_matrix import Access, Tenants, routes
 from support.callers import Caller, Tenant, refused
 from support.nights import NOON, Night, age, state
@@ -51,7 +51,7 @@ def cure(tenant: Tenant, memory: str) -> None:
 
 
 def test_the_jobs_of_the_policy_are_those_that_there_are(night: Night) -> None:
-    assert {*steps.STEPS, *night.jobs._prepared} == set(NIGHTLY)
+    assert {*steps.STEPS, *night.jobs._prepared} == {*NIGHTLY, *ON_DEMAND}
     assert steps.STEPS.keys().isdisjoint(night.jobs._prepared)
 
 

@@ -161,6 +161,9 @@ AGREED = [
     (WORKERS, "  gc: off\n", "", "a job left out"),
     (WORKERS, "attempts: 5", "attempts: 0", "never tried"),
     (WORKERS, "pause_seconds: 30\n", "pause_seconds: 0\n", "no pause"),
+    (WORKERS, "attempts: 5", "attempts: 5\nsessions: {quiet_minutes: 0}", "never quiet"),
+    (WORKERS, "attempts: 5", "attempts: 5\nsessions: {}", "quiet, but for how long"),
+    (WORKERS, "attempts: 5", "attempts: 5\nsessions: {rest: 1}", "unknown key of conversations"),
 ]
 
 

@@ -1,6 +1,6 @@
 """Store the turns of conversations, word for word."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -8,6 +8,7 @@ from itertools import groupby
 from memplane.application.beside import Placed, is_erased
 from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw, is_readable, sparing, statements_of
 from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.jobs.enqueueing import enqueue_for
 from memplane.application.offload import in_thread
 from memplane.application.once import Once
 from memplane.application.records import ChangeEntry, OperationalEvent
@@ -22,6 +23,7 @@ from memplane.domain.principal import Principal
 from memplane.domain.removal import NAMES, name_key
 from memplane.domain.screening import plain
 from memplane.domain.text import normalise
+from memplane.domain.working import SESSION_CLOSE
 
 MAX_BATCH = 1_000
 
@@ -95,6 +97,7 @@ class IngestTurns:
             for i in (i for i in places if stored[i].created):
                 stored[i] = await _drawn(write, stored[i], stated[i], speaker, placed)
             await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
+            await _close_others(write, [each.turn for each in stored.values() if each.created])
             return [stored[i] for i in range(len(clean))]
 
         users = {turn.user_id for turn in clean}
@@ -124,6 +127,13 @@ class IngestTurns:
                 with sparing(ready.lost, "embedding", statement.stated):
                     ready.facts.append((statement, await self._gateway.material_of(statement.memory.text)))
         return stated
+
+
+async def _close_others(write: Write, turns: Iterable[Turn]) -> None:
+    """Let the other conversations of users who began a new one be closed, where the policy has them closed by a job."""
+    if write.policy.workers.schedules.get("sessions") is not None:
+        users = {turn.user_id for turn in turns if turn.seq == 1}
+        await enqueue_for(write.uow, SESSION_CLOSE, users, write.now)
 
 
 async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, placed: Placed) -> StoredTurn:

@@ -71,8 +71,11 @@ class Unread:
 class Closings(Protocol):
     """What is noted of conversations when they are closed, within a transaction."""
 
-    async def resting(self, since: datetime, limit: int) -> list[Resting]:
-        """Conversations that have rested since a moment and were not closed as they are, by their names."""
+    async def resting(self, since: datetime, limit: int, user_id: str | None = None) -> list[Resting]:
+        """Conversations, of a user or of all, that have rested since a moment and were not closed as they are.
+
+        In the order of their names.
+        """
         ...
 
     async def begun(self, user_id: str, thread_id: str) -> datetime | None:

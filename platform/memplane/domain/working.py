@@ -12,6 +12,9 @@ NIGHTLY = (
     *("reembed", "reconcile", "gc"),
 )
 """The jobs that are done for a tenant as a whole, in the order of a night."""
+SESSION_CLOSE = "session_close"
+ON_DEMAND = (SESSION_CLOSE,)
+"""Jobs that a write asks for, each run for one user; a run that is done is removed."""
 
 
 class JobState(StrEnum):
@@ -102,6 +105,7 @@ class WorkerRules:
         model: what a language model may be asked for.
         entities: how entities are looked for: by rules alone, or with whatever models there are.
         facts: how facts are drawn of conversations.
+        quiet: a conversation in which nothing was recorded for so long is closed when its user begins another one.
     """
 
     schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
@@ -111,6 +115,7 @@ class WorkerRules:
     model: ModelRules = ModelRules()
     entities: Extraction = Extraction.ACCURATE
     facts: FactRules = FactRules()
+    quiet: timedelta = timedelta(minutes=10)
 
     def pause_after(self, attempts: int) -> timedelta:
         """How long a job waits that failed so often in a row."""

@@ -11,13 +11,15 @@ MAX_SECONDS = 86_400
 MAX_TOKENS = 1_000_000_000_000
 MAX_PRICE = 1_000_000
 MAX_FACTS = 10_000
+QUIET_MINUTES = 10
+MAX_QUIET_MINUTES = 1_440
 _FIELDS = 5
 
 
 def read_workers(root: Value) -> WorkerRules:
     """Read the file; what is wrong goes to the root's report."""
     fields = root.fields(
-        ("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model", "facts"), ("entities",)
+        ("schedules", "attempts", "pause_seconds", "longest_pause_seconds", "model", "facts"), ("entities", "sessions")
     )
     schedules = {name: _schedule(value) for name, value in fields["schedules"].fields(NIGHTLY).items()}
     shortest = fields["pause_seconds"].whole(1, MAX_SECONDS, fallback=1)
@@ -32,7 +34,14 @@ def read_workers(root: Value) -> WorkerRules:
         entities=fields["entities"].choice("way", Extraction, Extraction.ACCURATE),
         model=_model(fields["model"]),
         facts=_facts(fields["facts"]),
+        quiet=timedelta(minutes=_quiet_minutes(fields["sessions"])),
     )
+
+
+def _quiet_minutes(value: Value) -> int:
+    if not value.present:
+        return QUIET_MINUTES
+    return value.fields(("quiet_minutes",))["quiet_minutes"].whole(1, MAX_QUIET_MINUTES, fallback=QUIET_MINUTES)
 
 
 def _model(value: Value) -> ModelRules:

@@ -27,7 +27,18 @@ from memplane.adapters.postgres.exchange import ExchangeConnection
 from memplane.adapters.postgres.in_force import Known, asking, told
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
-from memplane.adapters.sql.session import ENTITIES, MEMORIES, MENTIONS, RELATIONS, UNDO, Row, Session, Values, table_of
+from memplane.adapters.sql.session import (
+    ENTITIES,
+    JOB_RUNS,
+    MEMORIES,
+    MENTIONS,
+    RELATIONS,
+    UNDO,
+    Row,
+    Session,
+    Values,
+    table_of,
+)
 from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
 from memplane.application.transaction import Interrupted
@@ -40,7 +51,7 @@ NEW_RELATIONS = "new_relations"
 """Relations of a memory that is added in the same statement, where nothing can be in their place."""
 _ORDER = (
     ENTITIES, MEMORIES, MENTIONS, NEW_RELATIONS, RELATIONS, CO_RECALLED, "turns", "history", UNDO, "events",
-    "change_log",
+    "change_log", JOB_RUNS,
 )  # fmt: skip
 _TABLE = {NEW_RELATIONS: RELATIONS, CO_RECALLED: RELATIONS}
 _MUST = frozenset({MEMORIES, ENTITIES})

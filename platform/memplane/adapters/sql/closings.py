@@ -24,8 +24,8 @@ class SqlClosings:
         self._session = session
         self._tenant = session.tenant
 
-    async def resting(self, since: datetime, limit: int) -> list[Resting]:
-        """Conversations that have rested since a moment and were not closed as they are, by their names."""
+    async def resting(self, since: datetime, limit: int, user_id: str | None = None) -> list[Resting]:
+        """Conversations, of a user or of all, that have rested since a moment and were not closed as they are."""
         r, s = tables.thread_revision.c, tables.sessions.c
         closed = sa.exists().where(
             s.tenant_id == self._tenant, s.user_id == r.user_id, s.thread_id == r.thread_id, s.seq >= r.turns
@@ -36,6 +36,8 @@ class SqlClosings:
             .order_by(r.user_id, r.thread_id)
             .limit(limit)
         )
+        if user_id is not None:
+            statement = statement.where(r.user_id == user_id)
         return [Resting(**row) for row in (await self._session.execute(statement)).mappings()]
 
     async def begun(self, user_id: str, thread_id: str) -> datetime | None:

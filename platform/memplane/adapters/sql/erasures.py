@@ -14,6 +14,7 @@ from memplane.application.erasures import Buried, Counts, Said
 from memplane.application.records import Burial
 from memplane.domain.erasure import Erasure
 from memplane.domain.memory import Memory, new_id
+from memplane.domain.working import ON_DEMAND
 
 KEYS = "erasure_keys"
 """The row of the metadata table with the tenant's keys."""
@@ -232,6 +233,8 @@ class SqlErasures:
         j, a = tables.job_runs.c, tables.api_keys.c
         for table in _THREADS:
             await self._delete(counts, table, table.c.user_id == user_id)
+        asked = (j.tenant_id == self._tenant, j.name.in_(ON_DEMAND), j.place == user_id)
+        await self._session.execute(sa.delete(tables.job_runs).where(*asked))
         for place, left in ((user_id, None), (f"settled{user_id}", "settled")):  # where a job stands in their order
             at = sa.update(tables.job_runs).where(j.tenant_id == self._tenant, j.place == place)
             await self._session.execute(at.values(place=left))

@@ -1,6 +1,6 @@
 """What of background work was done and is to be done, within a transaction."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,12 +8,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import JOB_RUNS, Session
 from memplane.application.jobs.records import JobRun
 from memplane.domain.memory import new_id
 from memplane.domain.working import JobState
 
-Send = Callable[[Session, JobRun], Awaitable[None]]
+Send = Callable[[Session, Sequence[JobRun]], Awaitable[None]]
 _KEY = {"name", "period", "id"}
 
 
@@ -65,7 +65,18 @@ class SqlJobRuns:
     async def send(self, run: JobRun) -> None:
         """Tell the queue of a run that waits, when the transaction commits."""
         if self._send is not None:
-            await self._send(self._session, run)
+            await self._send(self._session, [run])
+
+    async def post(self, runs: Sequence[JobRun]) -> None:
+        """Store new runs that wait, and tell the queue of them when the transaction commits."""
+        await self._session.add(JOB_RUNS, [{"tenant_id": self._tenant, **_values(run)} for run in runs])
+        if self._send is not None:
+            await self._send(self._session, runs)
+
+    async def remove(self, run: JobRun) -> None:
+        """Delete a run."""
+        j = tables.job_runs.c
+        await self._session.execute(sa.delete(tables.job_runs).where(j.tenant_id == self._tenant, j.id == run.id))
 
     async def next_due(self, now: datetime) -> JobRun | None:
         """The next run to work on, of those that wait and those whose worker is gone; or none."""

@@ -143,6 +143,7 @@ ADD_EVENTS = sa.insert(tables.events)
 ADD_CHANGES = sa.insert(tables.change_log)
 ADD_TURNS = sa.insert(tables.turns)
 ADD_UNDO = sa.insert(tables.undo_records)
+ADD_RUNS = sa.insert(tables.job_runs)
 
 
 def one_or_many(rows: list[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:

@@ -27,6 +27,7 @@ RELATIONS = "relations"
 MENTIONS = "memory_entities"
 ENTITIES = "entities"
 UNDO = "undo_records"
+JOB_RUNS = "job_runs"
 
 
 class Session(ABC):
@@ -127,6 +128,7 @@ def adding(table: str, rows: list[Row], insert: Insert) -> tuple[sa.Executable, 
         "change_log": prepared.ADD_CHANGES,
         "turns": prepared.ADD_TURNS,
         UNDO: prepared.ADD_UNDO,
+        JOB_RUNS: prepared.ADD_RUNS,
     }
     if table in plain:
         return plain[table], one_or_many(rows)

@@ -274,7 +274,7 @@ def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int, least
     allowed = memories_in(scope, syntax)
     allowed.values["ids"] = list(ids)
     ends = {"from_ids": syntax.any_of("f.from_id", "ids"), "to_ids": syntax.any_of("o.to_id", "ids")}
-    bound = {"limit": limit, "least": least}
+    bound: dict[str, object] = {"limit": limit, "least": least}
     return _filled(_RELATED, allowed, bound, columns=_MEMORY, ids=syntax.any_of("m.id", "ids"), **ends)
 
 

@@ -1,5 +1,6 @@
 """Putting a job into the queue, within a transaction."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -7,7 +8,11 @@ from memplane.application.jobs.records import JobRun
 from memplane.application.jobs.steps import ONCE_A_DAY
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict
+from memplane.domain.memory import new_id
 from memplane.domain.working import LIVE, JobState
+
+_PERIOD = 10
+"""Characters of a period: of a run on demand, the random end of its id."""
 
 
 async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
@@ -28,6 +33,17 @@ async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
     if run.state is JobState.DONE:
         run = replace(run, as_of=now, started_at=now, skipped=None)
     return await waiting(uow, replace(run, finished_at=None))
+
+
+async def enqueue_for(uow: UnitOfWork, name: str, users: Collection[str], now: datetime) -> None:
+    """Put a job on demand into the queue on the transaction that is open: a run of its own for each user.
+
+    No run of another write is looked at or locked: a worker locks a run before its user, a write its user first.
+    """
+    ids = [(user, new_id()) for user in sorted(users)]
+    runs = [JobRun(name, job.hex[-_PERIOD:], now, now, place=user, id=job, state=JobState.WAITING) for user, job in ids]
+    if runs:
+        await uow.jobs.post(runs)
 
 
 async def waiting(uow: UnitOfWork, run: JobRun) -> JobRun:

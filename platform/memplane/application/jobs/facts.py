@@ -13,7 +13,7 @@ from memplane.application.drawing import MAX_DRAWN, Statement, as_said, draw, le
 from memplane.application.gateway import Gateway, Write
 from memplane.application.jobs.noting import Found, Notes
 from memplane.application.jobs.records import Spent
-from memplane.application.jobs.sessions import SumUpSessions
+from memplane.application.jobs.sessions import CloseQuietSessions, SumUpSessions
 from memplane.application.jobs.steps import Batch, Prepare, Step
 from memplane.application.jobs.thinking import Thinking
 from memplane.application.models import Instructions
@@ -33,7 +33,7 @@ from memplane.domain.principal import Principal
 from memplane.domain.procedures import PROCEDURAL
 from memplane.domain.profile_statements import Stated
 from memplane.domain.reconciling import says_again
-from memplane.domain.working import Mode
+from memplane.domain.working import SESSION_CLOSE, Mode
 
 logger = logging.getLogger("memplane.jobs")
 PART = 30
@@ -157,7 +157,11 @@ def conversations(
 ) -> Mapping[str, Prepare]:
     """The jobs that go by conversations, by name."""
     facts = ConsolidateSessions(storage, policies, closing.gateway, Notes(thinking, instructions))
-    return {"sessions": SumUpSessions(storage, policies, closing), "facts": facts}
+    closers: dict[str, Prepare] = {
+        "sessions": SumUpSessions(storage, policies, closing),
+        SESSION_CLOSE: CloseQuietSessions(storage, policies, closing),
+    }
+    return {**closers, "facts": facts}
 
 
 async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:

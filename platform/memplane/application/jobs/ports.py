@@ -193,6 +193,14 @@ class JobRuns(Protocol):
         """Tell the queue of a run that waits, when the transaction commits."""
         ...
 
+    async def post(self, runs: Sequence[JobRun]) -> None:
+        """Store new runs that wait, and tell the queue of them when the transaction commits."""
+        ...
+
+    async def remove(self, run: JobRun) -> None:
+        """Delete a run."""
+        ...
+
     async def next_due(self, now: datetime) -> JobRun | None:
         """The next run to work on, of those that wait and those whose worker is gone; or none."""
         ...

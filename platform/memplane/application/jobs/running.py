@@ -1,7 +1,7 @@
 """Running jobs: batch by batch, each in one transaction with its note, so that nothing is done twice or left out."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -16,13 +16,13 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
 from memplane.domain.policy import Trust
 from memplane.domain.principal import JOB, KeyScope, Principal, Reach
-from memplane.domain.working import LIVE, NIGHTLY, JobState, ModelRules, WorkerRules
+from memplane.domain.working import LIVE, NIGHTLY, ON_DEMAND, SESSION_CLOSE, JobState, ModelRules, WorkerRules
 
 logger = logging.getLogger("memplane.jobs")
 LEASE = timedelta(minutes=5)
 """For so long after its last batch nobody else takes a job from a worker, unless the queue knows that it is gone."""
 AT_ONCE = timedelta(0)
-FOLLOWED_BY = {"sessions": "facts"}
+FOLLOWED_BY = {"sessions": "facts", SESSION_CLOSE: "facts"}
 """Jobs that find work where another one has done its own."""
 Progress = Callable[[Mapping[str, float]], None]
 
@@ -133,7 +133,7 @@ class Jobs:
             return taken
         run = taken
         try:
-            require_job(run.name)
+            require_job(run.name, (*NIGHTLY, *ON_DEMAND))
             while run.state is JobState.RUNNING:
                 if self._stopping:
                     return await self._handed_back(tenant, run, claim.worker)
@@ -233,7 +233,10 @@ class Jobs:
                 attempts=1 if more else here.attempts,
                 error=None,
             )
-            await write.uow.jobs.keep(after)
+            if more or run.name not in ON_DEMAND:
+                await write.uow.jobs.keep(after)
+            else:
+                await write.uow.jobs.remove(after)
             return after
 
         done = await self._gateway.run(principal, self._policies.current, now, work)
@@ -312,13 +315,13 @@ class Jobs:
                 return _come_to(run, tenant, "dry_run")
 
 
-def require_job(name: str) -> None:
-    """Stop where there is no such job.
+def require_job(name: str, names: Collection[str] = NIGHTLY) -> None:
+    """Stop where there is no such job among those that may be asked for, or among others.
 
     Raises:
         NotFound: there is none.
     """
-    if name not in NIGHTLY:
+    if name not in names:
         raise NotFound(f"there is no job '{name}'; there are {', '.join(NIGHTLY)}")
 
 

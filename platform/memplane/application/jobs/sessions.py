@@ -1,4 +1,4 @@
-"""The job `sessions`: conversations that have come to rest are closed and summed up."""
+"""The jobs `sessions` and `session_close`: conversations that have come to rest are closed and summed up."""
 
 import logging
 from collections.abc import Sequence
@@ -22,27 +22,24 @@ MOST = 20
 _Found = tuple[Resting, Read | None]
 
 
-class SumUpSessions:
-    """Prepares the batches of the job: what a conversation comes to is worked out before a transaction opens."""
+class _Closer:
+    """Reads conversations: what each comes to is worked out before a transaction opens."""
 
     def __init__(self, storage: Storage, policies: Policies, closing: CloseSessions) -> None:
         self._storage = storage
         self._policies = policies
         self._closing = closing
 
-    async def __call__(self, principal: Principal, as_of: datetime, _place: str | None) -> Step:
-        """The next batch: what rests is read here, and closed by the step unless somebody closed it meanwhile."""
+    async def _found(
+        self, principal: Principal, as_of: datetime, since: datetime, user: str | None = None
+    ) -> tuple[Sequence[_Found], str | None]:
+        """What rests since a moment, and the agent by whose allowlist it is closed; nothing without such an agent."""
         policy = self._policies.current
         agent = policy.keeper(policy.turns_category)
         if agent is None:
-            return _nothing
-        due = await self._storage.write(principal.reach, lambda uow: uow.closings.resting(as_of - REST, MOST))
-        found = [(each, await self._read(principal, policy, as_of, each, agent)) for each in due]
-
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
-            return await _close(write, found, agent)
-
-        return step
+            return (), None
+        due = await self._storage.write(principal.reach, lambda uow: uow.closings.resting(since, MOST, user))
+        return [(each, await self._read(principal, policy, as_of, each, agent)) for each in due], agent
 
     async def _read(
         self, principal: Principal, policy: Policy, as_of: datetime, each: Resting, agent: str
@@ -51,6 +48,46 @@ class SumUpSessions:
             return await self._closing.read(principal, policy, as_of, (each.thread_id, each.user_id, agent))
         except (NotFound, Invalid):  # none of its turns is left, or the policy does not let it be told
             return None
+
+
+class SumUpSessions(_Closer):
+    """Prepares the batches of `sessions`."""
+
+    async def __call__(self, principal: Principal, as_of: datetime, _place: str | None) -> Step:
+        """The next batch: what rests is read here, and closed by the step unless somebody closed it meanwhile."""
+        found, agent = await self._found(principal, as_of, as_of - REST)
+        if agent is None:
+            return _nothing
+
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+            return await _close(write, found, agent)
+
+        return step
+
+
+class CloseQuietSessions(_Closer):
+    """Prepares the batches of `session_close`: a user began a conversation, and the others are closed if they rest.
+
+    The place of a run is the user's name. What rests is decided by when turns were recorded, whatever time they name.
+    """
+
+    async def __call__(self, principal: Principal, as_of: datetime, place: str | None) -> Step:
+        """The next batch: what was quiet when the user began another conversation, and has been since."""
+        if place is None:  # the user was erased
+            return _nothing
+        since = as_of - self._policies.current.workers.quiet
+        found, agent = await self._found(principal, as_of, since, place)
+        if agent is None:
+            return _nothing
+
+        async def step(write: Write, _as_of: datetime, place: str | None) -> Batch:
+            await write.uow.lock_users({each.user_id for each, _ in found})
+            quiet = await write.uow.closings.resting(since, MOST, place)
+            batch = await _close(write, [(each, read) for each, read in found if each in quiet], agent)
+            more = batch.place is not None or len(found) == MOST
+            return replace(batch, place=place if more else None)
+
+        return step
 
 
 async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
