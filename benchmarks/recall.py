@@ -2,6 +2,7 @@
 
 Run: python benchmarks/recall.py --file locomo10.json
      python benchmarks/recall.py --file locomo10.json --model FOLDER     (another embedding model, beside the default)
+     python benchmarks/recall.py --file locomo10.json --related          (with and without places for related memories)
 """
 
 import argparse
@@ -21,7 +22,7 @@ from rich.console import Console
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.entrypoints.cli.bench import measure_recall, progress
+from memplane.entrypoints.cli.bench import measure_recall, measure_related, progress
 from memplane.entrypoints.cli.bench import recall as retrieval
 from memplane.entrypoints.cli.bench.locomo import Conversation, NotConversations, load
 from memplane.entrypoints.cli.bench.server import throwaway_server
@@ -49,6 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NotConversations as error:
         print(f"recall: {error}", file=sys.stderr)
         return 2
+    if options.related:
+        with throwaway_server(options.policies) as server:
+            related = measure_related(server, conversations)
+        if options.json:
+            print(json.dumps({"file": options.file.name, "related": retrieval.plain(related)}, indent=2))
+        else:
+            Console(width=None if sys.stdout.isatty() else 140).print(retrieval.related_grid(related).table())
+        return 0
     encoder = encoder_of(options.model, options.model_name)
     measured, where = _measured(options, conversations, encoder)
     if options.json:
@@ -116,6 +125,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--policies", type=Path, help="policy folder; the shipped one without it")
     parser.add_argument("--model", help="folder of an embedding model, measured beside the default one")
     parser.add_argument("--model-name", help="what the policy calls it; as its folder without it")
+    parser.add_argument("--related", action="store_true", help="only what places for related memories cost and bring")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--figures", type=Path, default=PAGE, help="page whose section is replaced")
     parser.add_argument("--no-figures", dest="figures", action="store_const", const=None, help="leave the page alone")

@@ -234,7 +234,10 @@ def test_ended_behind_any_statement(talk: Talk) -> None:
                 break
             except Stopped:
                 statements += 1
-                assert (talk.closed(), talk.tenant.count("memories")) == ({}, 0)
+                done = not talk.runs()  # ended when all was committed, before `facts` was asked for: the night does that
+                assert (talk.closed(), talk.tenant.count("memories")) == (({"old": 1}, 1) if done else ({}, 0))
+                if done:
+                    break
         talk.night.now += LEASE + timedelta(seconds=1)
         talk.tenant.rows("UPDATE job_runs SET attempts = 1 WHERE tenant_id = %(tenant)s")
     assert statements > 5

@@ -65,6 +65,20 @@ def measure_recall(
     return measured
 
 
+def measure_related(server: Server, conversations: list[Conversation]) -> dict[str, dict[str, retrieval.Figures]]:
+    """Ingest conversations with the facts that they state, and ask with and without places for related memories."""
+    link = server.connect(retrieval.AGENT)
+    turns = sum(len(session.turns) for conversation in conversations for session in conversation.sessions)
+    with progress("storing turns and facts", turns) as done:
+        names = retrieval.ingest(link, conversations, done, extract=True)
+    measured = {}
+    for name, related in (("off", False), ("on", True)):
+        with progress(f"asking, related {name}", sum(len(c.questions) for c in conversations)) as done:
+            answers = retrieval.ask_with_facts(link, conversations, names, done, related=related)
+            measured[name] = retrieval.figures(answers)
+    return measured
+
+
 def fill(server: Server, wanted: load_generation.Load) -> load_generation.Loaded:
     """Load the invented people into a server, with progress."""
     cohorts = load_generation.people(wanted)

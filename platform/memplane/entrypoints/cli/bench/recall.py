@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from memplane.contracts.query import QueryAnswer
+from memplane.contracts.memories import TurnBatchOutcome
+from memplane.contracts.query import QueryAnswer, QueryItem
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, CATEGORIES, Asked, Conversation
 from memplane.entrypoints.cli.bench.server import Connection
@@ -35,17 +36,38 @@ class Figures:
     all: Mapping[int, float]
 
 
-def ingest(connection: Connection, conversations: Iterable[Conversation], done: Callable[[int], None]) -> None:
-    """Store each conversation as one user and each session as one thread; ``done`` is told how many turns went in."""
+def ingest(
+    connection: Connection,
+    conversations: Iterable[Conversation],
+    done: Callable[[int], None],
+    *,
+    extract: bool = False,
+) -> Mapping[str, str]:
+    """Store each conversation as one user and each session as one thread; ``done`` is told how many turns went in.
+
+    Args:
+        connection: to the server.
+        conversations: what was said.
+        done: is told how many turns went in.
+        extract: store the facts that the rules find, too.
+
+    Returns:
+        The message ids by the ids of the turns.
+    """
+    names: dict[str, str] = {}
     for conversation in conversations:
-        turns = list(_turns(conversation))
+        turns = list(_turns(conversation, extract=extract))
         for start in range(0, len(turns), _BATCH):
             part = turns[start : start + _BATCH]
-            connection.post("/v1/turns:batch", {"turns": part})
+            stored = TurnBatchOutcome.model_validate_json(connection.post("/v1/turns:batch", {"turns": part}))
+            names |= {
+                str(turn.turn_id): str(each["external_id"]) for turn, each in zip(stored.items, part, strict=True)
+            }
             done(len(part))
+    return names
 
 
-def _turns(conversation: Conversation) -> Iterable[dict[str, object]]:
+def _turns(conversation: Conversation, *, extract: bool) -> Iterable[dict[str, object]]:
     for session in conversation.sessions:
         for turn in session.turns:
             yield {
@@ -56,7 +78,7 @@ def _turns(conversation: Conversation) -> Iterable[dict[str, object]]:
                 "text": turn.said,
                 "event_time": session.time.isoformat(),
                 "external_id": turn.dia_id,
-                "auto_extract": False,
+                "auto_extract": extract,
             }
 
 
@@ -80,6 +102,45 @@ def ask(
             answers.append((asked, [item.external_id or "" for item in answer.items]))
             done(1)
     return answers
+
+
+def ask_with_facts(
+    connection: Connection,
+    conversations: Iterable[Conversation],
+    names: Mapping[str, str],
+    done: Callable[[int], None],
+    *,
+    related: bool,
+) -> list[tuple[Asked, Sequence[str]]]:
+    """The same for the first ten where facts were stored, too: a memory counts as the message that it was drawn from.
+
+    Args:
+        connection: to the server.
+        conversations: whose questions are asked.
+        names: message ids by the ids of the turns.
+        done: is told how many questions were asked.
+        related: whether places are kept for related memories.
+    """
+    answers: list[tuple[Asked, Sequence[str]]] = []
+    for conversation in conversations:
+        for asked in conversation.questions:
+            body = {
+                "query": asked.question,
+                "filters": {"user_id": conversation.sample_id},
+                "top_k": 10,
+                "budget_tokens": 100_000,
+                "related": related,
+                "return": "full",
+            }
+            answer = QueryAnswer.model_validate_json(connection.post("/v1/memory/query", body))
+            answers.append((asked, [_message(item, names) for item in answer.items]))
+            done(1)
+    return answers
+
+
+def _message(item: QueryItem, names: Mapping[str, str]) -> str:
+    sources = [] if item.memory is None else item.memory.source_ids
+    return next((names[str(each)] for each in sources if str(each) in names), item.external_id or "")
 
 
 def figures(answers: Ranked) -> dict[str, Figures]:
@@ -121,6 +182,16 @@ def grids(measured: Mapping[str, Mapping[str, Figures]]) -> list[Grid]:
         [(m, *(_share(g[c].recall[10]) if c in g else "-" for c in present)) for m, g in measured.items()],
     )
     return [whole, split]
+
+
+def related_grid(measured: Mapping[str, Mapping[str, Figures]]) -> Grid:
+    """A table of what places for related memories cost or bring among the first ten."""
+    rows = [(name, by_group[OVERALL]) for name, by_group in measured.items() if OVERALL in by_group]
+    return Grid(
+        "Recall@10 with facts stored beside the turns, categories 1-4",
+        ("related", "recall@10", "any@10", "all@10"),
+        [(name, _share(f.recall[10]), _share(f.any[10]), _share(f.all[10])) for name, f in rows],
+    )
 
 
 def _share(value: float) -> str:
