@@ -56,7 +56,7 @@ WITHOUT_VECTOR = Query(terms("what to do"), (), None)
 NAMED = scope(user_id="user-3")
 BOUND = scope(users=frozenset({"user-3", "user-4"}))
 FILTERED = scope(
-    user_id="user-3", thread_id="thread-7", tags=("x",), entity="ana", pinned=False, importance_min=1, updated_after=NOW
+    user_id="user-3", thread_id="thread-7", tags=("x",), entities=("ana", "ben"), types=("semantic", "episodic"), visibility="private", pinned=False, importance_min=1, updated_after=NOW
 )
 WHOLE_TENANT = scope()
 ALWAYS_TOLD = [(scope(user_id="user-3", **lane), 340) for lane in ({"pinned": True}, {"importance_min": 4}, {})]

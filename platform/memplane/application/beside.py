@@ -164,7 +164,7 @@ def beside(write: Write, memory: Memory) -> Scope:
         users=None,
         now=write.now,
         turns=False,
-        filters=Filters(user_id=memory.user_id, type=memory.type),
+        filters=Filters(user_id=memory.user_id, types=(memory.type,)),
     )
 
 

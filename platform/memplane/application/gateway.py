@@ -424,6 +424,6 @@ def clean_filters(filters: Filters) -> Filters:
         run_id=clean_id(filters.run_id, "run_id"),
         actor_id=clean_id(filters.actor_id, "actor_id"),
         thread_id=clean_id(filters.thread_id, "thread_id"),
-        entity=clean_id(filters.entity, "entity"),
+        entities=tuple(name for each in filters.entities if (name := clean_id(each, "entity"))),
         tags=tuple(normalise(tag, "tags") for tag in filters.tags),
     )

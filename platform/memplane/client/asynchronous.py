@@ -48,6 +48,7 @@ from memplane.contracts.memories import (
     Health,
     HistoryList,
     HistoryRecord,
+    ListedMemory,
     MemoryChange,
     MemoryList,
     MemoryRecord,
@@ -310,7 +311,7 @@ class Memplane(RightsCalls):
 
     async def list(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]
-    ) -> AsyncGenerator[MemoryRecord, None]:
+    ) -> AsyncGenerator[ListedMemory, None]:
         """Every memory that fits, newest first, fetched page by page as they are taken."""
         async for record in each_of(lambda cursor: self.list_page(cursor=cursor, limit=page_size, **fields)):
             yield record

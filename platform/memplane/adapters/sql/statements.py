@@ -125,7 +125,7 @@ SELECT c.rev, CASE WHEN f.created = 1 AND c.event = 'updated' THEN 'created' ELS
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev = f.rev
    AND c.memory_id = f.memory_id AND m.id = f.memory_id AND m.user_id = c.user_id AND {scope}
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
-   AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted'))
+   AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted', 'archived'))
  ORDER BY m.importance DESC, c.rev DESC LIMIT {limit}"""
 
 # Served by ix_history_memory and pk_memories.

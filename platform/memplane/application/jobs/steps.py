@@ -16,7 +16,7 @@ from memplane.domain.erasure import Erasure
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
-from memplane.domain.memory import Layer, Memory
+from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.principal import Principal
 from memplane.domain.text import instant
 
@@ -223,11 +223,12 @@ async def _move(
     if not going:
         return
     state = after(cause, going[0].state)
+    told = ChangeEvent.ARCHIVED if state is State.ARCHIVED else ChangeEvent.SOFT_DELETED
     await write.uow.upkeep.move([each.id for each in going], state, purge_at, write.now)
     for user, memories in _by_user(going):
         for each in memories:
             moved = replace(each, state=state, purge_at=purge_at, updated_at=write.now, version=each.version + 1)
-            write.changed(event, ChangeEvent.SOFT_DELETED, moved, each, {"cause": cause.value})
+            write.changed(event, told, moved, each, {"cause": cause.value})
         await write.settle(user, None)
 
 
