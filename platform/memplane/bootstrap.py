@@ -37,6 +37,7 @@ from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
 from memplane.application.erasing import EraseUsers
 from memplane.application.erasures import NoLedger
+from memplane.application.explaining import ExplainMemory
 from memplane.application.exporting import Exports
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
@@ -160,7 +161,7 @@ class Application:
         self._worker: Worker | None = None
         self.ingest, self.delete_turn = IngestTurns(gateway), DeleteTurns(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
-        self.recall, self.context = RecallMemories(asking), TellContext(asking)
+        self.recall, self.context, self.explain = RecallMemories(asking), TellContext(asking), ExplainMemory(asking)
         self.items = Items(asking, gateway, self.remember)
         self.threads = Threads(self.storage, self.policies, gateway.activity, now)
         self.browse = Browse(self.storage, self.policies, gateway.activity, now)

@@ -14,7 +14,8 @@ KEPT = {
 }  # fmt: skip
 NEUTRAL = {
     "agent_id": None, "run_id": None, "actor_id": None, "role": None, "thread_id": None, "type": None, "tags": [],
-    "category": None, "types": [], "visibility": None, "entity": None, "pinned": None, "importance_min": 1, "importance_max": 5, "updated_after": None,
+    "category": None, "types": [], "visibility": None,
+    "entity": None, "pinned": None, "importance_min": 1, "importance_max": 5, "updated_after": None,
     "updated_before": None,
 }  # fmt: skip
 # filter, and the field by which the memory that it must leave out differs
@@ -246,8 +247,8 @@ class TestTurns:
 def test_filters_together_keep_what_each_keeps(supervisor: Caller) -> None:
     kept = supervisor.remember("The hall is booked.", **KEPT)
     chosen = {
-        **{name: KEPT[name] for name in ("agent_id", "run_id", "actor_id", "role", "thread_id", "type", "tags", "visibility",
-                                        "category")},
+        **{name: KEPT[name] for name in ("agent_id", "run_id", "actor_id", "role", "thread_id", "type", "tags")},
+        "visibility": "private", "category": "tasks",
         "user_id": "ana", "pinned": True, "importance_min": 4, "importance_max": 4,
         "updated_after": "2020-01-01", "updated_before": "2100-01-01",
     }  # fmt: skip

@@ -192,7 +192,6 @@ class TestLayers:
         assert gone == some[2:5]
         assert night.counts("size") == told
 
-
     def test_threads_are_told_that_it_was_archived_and_not_deleted(
         self, tenant: Tenant, caller: Caller, night: Night
     ) -> None:

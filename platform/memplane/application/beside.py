@@ -29,6 +29,7 @@ from memplane.domain.reconciling import (
     Decision,
     Neighbour,
     compared,
+    compared_in,
     decide,
     first_said,
     is_ended,
@@ -483,6 +484,8 @@ async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str
         # the new words may lie in another store: who reads this entry must be allowed to read these too
         kept_in = {"visibility": new.visibility.value, "min_trust": new.min_trust}
         by |= {"superseded_by": str(new.id), "said": new.text.content, "said_in": kept_in} | evidence(new)
+        if "rule" in why:
+            by["words"] = compared_in(old, new)
     write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by)
     return gone
 

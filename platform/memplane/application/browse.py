@@ -24,8 +24,6 @@ from memplane.domain.terms import asked
 from memplane.domain.text import normalise, words
 
 MAX_PAGE = 200
-MAX_DECISIONS = 50
-_DAY = 86_400
 T = TypeVar("T", Memory, HistoryEntry)
 Conflicting = Mapping[UUID, Sequence[UUID]]
 """By memory, those that it may contradict."""
@@ -63,23 +61,6 @@ class Listed(Page[Memory]):
     """One page of memories, with how well each matches the words of the request, 0…1, where it has some."""
 
     scores: Mapping[UUID, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Why:
-    """Why a memory is as it is.
-
-    Attributes:
-        memory: as it is now.
-        sources: the turns and memories that it was derived from, those that the reader may see.
-        decisions: the last entries of its history, newest first.
-        age_days: how long it is known.
-    """
-
-    memory: Memory
-    sources: Sequence[Unit]
-    decisions: Sequence[HistoryEntry]
-    age_days: float
 
 
 class Browse:
@@ -203,23 +184,6 @@ class Browse:
         by_id = {memory.id: (memory, strength) for _, memory, strength in reversed(found)}
         return sorted(by_id.values(), key=lambda pair: (-pair[1], pair[0].id))[:limit]
 
-    async def why(self, principal: Principal, memory_id: UUID, agent: str | None = None) -> Why:
-        """Where a memory comes from and what was decided about it, whatever state it is in.
-
-        Raises:
-            NotFound: absent, or not the caller's.
-        """
-        scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.reach) as reader:
-            memory = await reader.whole(scope, memory_id)
-            decided = await reader.history(scope, memory_id, before=None, limit=MAX_DECISIONS)
-            if memory is None or decided is None:
-                raise NotFound("no such memory")
-            sources = await reader.units(scope, memory.source_ids)
-        self._activity.read(principal, (memory.user_id,))
-        seen = tuple(told(entry, scope) for entry in decided)
-        return Why(memory, tuple(sources.values()), seen, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
-
     async def history(
         self,
         principal: Principal,
@@ -264,7 +228,7 @@ def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
     return entry
 
 
-_OF_THE_NEWER = frozenset({"said", "said_in", "superseded_by", "evidence", "source"})
+_OF_THE_NEWER = frozenset({"said", "said_in", "superseded_by", "evidence", "source", "words"})
 
 
 def _reaches(scope: Scope, store: object) -> bool:

@@ -77,7 +77,9 @@ def query(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Ask the memory."""
-    filters = cast("FilterFields", given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned))
+    filters = cast(
+        "FilterFields", given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
+    )
     shape: Literal["full", "bullets"] = "full" if full else "bullets"
     chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
     moments = given(believed_at=believed_at, true_at=true_at)
