@@ -46,6 +46,7 @@ from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.co_recalling import JOB as CO_RECALL
 from memplane.application.jobs.co_recalling import co_recalls
+from memplane.application.jobs.collecting import CollectGarbage
 from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.enriching import EnrichEntities
@@ -155,6 +156,7 @@ class Application:
         }
         self.reembedding = Reembedding(self.storage, self.embedders, now)
         self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)
+        self.collect = CollectGarbage(self.storage, self.policies, gateway, self.jobs, now)
         self.queue = JobQueue(self.storage, self.policies, now)
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
