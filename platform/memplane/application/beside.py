@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
 from memplane.application.offload import in_thread, offload
-from memplane.application.records import Edge, Suspected
+from memplane.application.records import Edge, Linked, Suspected
 from memplane.application.targets import AUTHORITY, require_weight
 from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.comparison import Verdict
@@ -457,6 +457,7 @@ async def suspect(write: Write, memory: Memory, suspected: Sequence[Neighbour]) 
         and len(known.get(n.memory.id, Suspected()).open) < MAX_CONFLICTS
     ][: max(MAX_CONFLICTS - len(mine.open), 0)]
     await graph.link([Edge(memory.id, n.memory.id, n.similarity, POSSIBLE_CONFLICT) for n in chosen], write.now)
+    write.linked(memory, [Linked(n.memory, POSSIBLE_CONFLICT, n.similarity) for n in chosen])
     return tuple(n.memory.id for n in chosen)
 
 

@@ -225,6 +225,12 @@ def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
         return replace(entry, old_ref=None, new_ref=None, meta={})
     if entry.event is HistoryEvent.SUPERSEDE and not _reaches(scope, entry.meta.get("said_in")):
         return replace(entry, meta={name: value for name, value in entry.meta.items() if name not in _OF_THE_NEWER})
+    links = entry.meta.get("links")
+    if entry.event is HistoryEvent.LINK and isinstance(links, list):
+        seen = [
+            {name: link[name] for name in link if name != "in"} for link in links if _reaches(scope, link.get("in"))
+        ]
+        return replace(entry, meta={**entry.meta, "links": seen})
     return entry
 
 

@@ -26,7 +26,7 @@ from memplane.application.beside import (
 )
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import Edge, Look, Seen
+from memplane.application.records import Edge, Linked, Look, Seen
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention, mentions
@@ -52,6 +52,7 @@ from memplane.domain.terms import terms
 from memplane.domain.undoing import Joining, Restated
 
 DISPUTES = "disputes"
+RELATED = "related_to"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
 _TRIES = 3
@@ -334,7 +335,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     if not await write.uow.memories.add(memory, fresh.material):
         return None
     await graph.mention(memory, named)
-    edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
+    edges = [Edge(memory.id, n.memory.id, _strength(n), RELATED) for n in decision.links]
     conflicts = await suspect(write, memory, decision.suspected)
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED
@@ -364,6 +365,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     if outcome == "outdated":
         about |= own_end(fresh.memory)
     write.changed(event, change, memory, None, evidence(memory, **fresh.drawn_by, **about))
+    write.linked(memory, [Linked(n.memory, RELATED, _strength(n)) for n in decision.links])
     return Outcome(
         outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts
     )

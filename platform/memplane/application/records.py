@@ -111,6 +111,15 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """A relation of a memory to another one, for the history."""
+
+    other: Memory
+    relation: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
 class ConflictPair:
     """Two memories that may contradict each other; ``id`` is that of the relation between them."""
 

@@ -88,7 +88,8 @@ class CollectGarbage:
             before = {} if dry_run else await self._done_today(tenant, name, now)
             done = await self._jobs.run(name, tenant, dry_run=dry_run)
             counts.update({what: int(count - before.get(what, 0)) for what, count in done.counts.items()})
-        return await self._collected(tenant, None, counts, dry_run=dry_run)
+        report = await self._storage.write(Reach(tenant), lambda uow: uow.upkeep.tally(now - DAY))
+        return _come_to(counts, None, report, dry_run=dry_run)
 
     async def user(
         self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[Collected] | None = None
@@ -109,8 +110,12 @@ class CollectGarbage:
         else:
             for step in _OF_USER:
                 await self._worked(operator, policy, now, (step, user), counts)
-        skipped = (DECAY_IS_DAILY,)
-        return await self._collected(principal.tenant, user, counts, dry_run=dry_run, skipped=skipped)
+
+        async def told(write: Write) -> Collected:
+            report = await write.uow.upkeep.tally(now - DAY, user)
+            return _come_to(counts, user, report, dry_run=dry_run, skipped=(DECAY_IS_DAILY,))
+
+        return await self._gateway.run(operator, policy, now, told, once=None if dry_run else once)
 
     async def _worked(
         self, operator: Principal, policy: Policy, now: datetime, step: tuple[_UserStep, str], counts: Counter[str]
@@ -151,13 +156,12 @@ class CollectGarbage:
         run = await self._storage.write(Reach(tenant), lambda uow: uow.jobs.find(name, period_of(now)))
         return {} if run is None else run.counts
 
-    async def _collected(
-        self, tenant: str, user: str | None, counts: Counter[str], *, dry_run: bool, skipped: tuple[str, ...] = ()
-    ) -> Collected:
-        since = self._clock() - DAY
-        report = await self._storage.write(Reach(tenant), lambda uow: uow.upkeep.tally(since, user))
-        moved = {name: counts[name] for name in ("promoted", "archived", "deleted", "purged", "faded")}
-        return Collected("dry_run" if dry_run else "collected", user, **moved, skipped=skipped, report=report)
+
+def _come_to(
+    counts: Counter[str], user: str | None, report: Mapping[str, float], *, dry_run: bool, skipped: tuple[str, ...] = ()
+) -> Collected:
+    moved = {name: counts[name] for name in ("promoted", "archived", "deleted", "purged", "faded")}
+    return Collected("dry_run" if dry_run else "collected", user, **moved, skipped=skipped, report=report)
 
 
 def authorised(principal: Principal, policy: Policy, user_id: str) -> str:
