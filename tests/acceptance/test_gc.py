@@ -1,8 +1,6 @@
 """Collecting what a user keeps no longer, at once: what it takes, whose, and a dry run that only tells."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
 
 from memplane.domain.principal import KeyScope
@@ -45,10 +43,10 @@ def due(tenant: Tenant, caller: Caller) -> dict[str, str]:
     return found
 
 
-def rows(tenant: Tenant) -> dict[str, list[dict[str, Any]]]:
+def rows(tenant: Tenant) -> dict[str, list[str]]:
     """Everything that a collection could touch."""
     return {
-        table: sorted(tenant.rows(f"SELECT * FROM {table} WHERE tenant_id = %(tenant)s"), key=str) for table in TABLES
+        table: sorted(map(str, tenant.rows(f"SELECT * FROM {table} WHERE tenant_id = %(tenant)s"))) for table in TABLES
     }
 
 

@@ -30,6 +30,8 @@ from memplane.domain.text import words
 
 logger = logging.getLogger("memplane.extraction")
 MAX_DRAWN = 3
+READ = 4_000
+"""Characters of a turn that are looked at for them: as many as rules read."""
 MOST = 12
 """Of a turn's words that the history keeps of what was drawn from it."""
 REFUSED = "refused"
@@ -241,7 +243,7 @@ def _drawn_by(turn: Turn, statement: Statement) -> Mapping[str, object]:
     taken = set(words(statement.memory.text.content))
     return {
         "frame": statement.stated.rule,
-        "matched": [word for word in dict.fromkeys(words(turn.text)) if word in taken][:MOST],
+        "matched": [word for word in dict.fromkeys(words(turn.text[:READ])) if word in taken][:MOST],
     }
 
 
