@@ -1,6 +1,7 @@
 """Collecting what a user keeps no longer, at once: what it takes, whose, and a dry run that only tells."""
 
 from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from memplane.domain.principal import KeyScope
