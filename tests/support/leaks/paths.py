@@ -142,7 +142,9 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
         path = f"{ENTITIES}/{world.entity(record)}"
         yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)
         page = {"limit": 1, "cursor": record.id}
-        yield Ask(f"GET {ENTITIES}/{{entity_id}}", "a page", LISTED, path, page, record, own=LISTED, there=LISTED)
+        yield Ask(
+            f"GET {ENTITIES}/{{entity_id}}", "a page", LISTED, path, page, target=record, own=LISTED, there=LISTED
+        )
 
 
 def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
