@@ -37,6 +37,7 @@ from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
 from memplane.application.erasing import EraseUsers
 from memplane.application.erasures import NoLedger
+from memplane.application.explaining import ExplainMemory
 from memplane.application.exporting import Exports
 from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
@@ -45,6 +46,7 @@ from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.co_recalling import JOB as CO_RECALL
 from memplane.application.jobs.co_recalling import co_recalls
+from memplane.application.jobs.collecting import CollectGarbage
 from memplane.application.jobs.conclusions import conclusions
 from memplane.application.jobs.consolidation import ConsolidateDaily
 from memplane.application.jobs.enriching import EnrichEntities
@@ -135,8 +137,7 @@ class Application:
         deciding = (self.storage, self.policies, gateway, now)
         self.consents, self.conflicts = Consents(*deciding), Conflicts(*deciding)
         self.recovery, self.revert = Recovery(*deciding), RevertWrites(*deciding)
-        self.imports = Imports(gateway)
-        self.exports = Exports(self.storage, self.policies, now)
+        self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
         self.audit = VerifyHistory(self.storage)
@@ -154,13 +155,14 @@ class Application:
         }
         self.reembedding = Reembedding(self.storage, self.embedders, now)
         self.jobs = Jobs(self.storage, self.policies, gateway, now, prepared)
+        self.collect = CollectGarbage(self.storage, self.policies, gateway, self.jobs, now)
         self.queue = JobQueue(self.storage, self.policies, now)
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
         self.ingest, self.delete_turn = IngestTurns(gateway), DeleteTurns(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
-        self.recall, self.context = RecallMemories(asking), TellContext(asking)
+        self.recall, self.context, self.explain = RecallMemories(asking), TellContext(asking), ExplainMemory(asking)
         self.items = Items(asking, gateway, self.remember)
         self.threads = Threads(self.storage, self.policies, gateway.activity, now)
         self.browse = Browse(self.storage, self.policies, gateway.activity, now)

@@ -9,10 +9,12 @@ from support.callers import THREAD, Caller, Tenant, refused
 SUBJECT = "hall"
 KEPT = {
     "agent_id": "scout", "run_id": "r1", "actor_id": "Ben Ode", "role": "assistant", "thread_id": THREAD,
-    "type": "semantic", "tags": ["venue", "paid"], "pinned": True, "importance": 4,
+    "type": "semantic", "tags": ["venue", "paid"], "pinned": True, "importance": 4, "visibility": "private",
+    "category": "tasks",
 }  # fmt: skip
 NEUTRAL = {
     "agent_id": None, "run_id": None, "actor_id": None, "role": None, "thread_id": None, "type": None, "tags": [],
+    "category": None, "types": [], "visibility": None,
     "entity": None, "pinned": None, "importance_min": 1, "importance_max": 5, "updated_after": None,
     "updated_before": None,
 }  # fmt: skip
@@ -31,6 +33,11 @@ NARROWING: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"thread_id": THREAD}, {"thread_id": f"{THREAD}2"}),
     ({"thread_id": THREAD}, {"thread_id": None}),
     ({"type": "semantic"}, {"type": "episodic"}),
+    ({"types": ["semantic", "insight"]}, {"type": "episodic"}),
+    ({"type": "semantic", "types": ["semantic", "episodic"]}, {"type": "episodic"}),
+    ({"visibility": "private"}, {"visibility": "social"}),
+    ({"category": "tasks"}, {"category": "goals"}),
+    ({"category": ["tasks", "activity"]}, {"category": "goals"}),
     ({"tags": ["venue"]}, {"tags": ["menu"]}),
     ({"tags": ["venue"]}, {"tags": []}),
     ({"tags": ["venue", "paid"]}, {"tags": ["venue"]}),
@@ -67,6 +74,53 @@ def test_an_entity_is_found_by_name_and_by_alias(tenant: Tenant, supervisor: Cal
     for name in ("Anna Kovač", "anna KOVAČ", " Anna  Kovač ", "annie"):
         assert supervisor.found(SUBJECT, filters={"entity": name}) == [hers]
     assert supervisor.found(SUBJECT, filters={"entity": "Ann"}) == []
+
+
+def test_of_several_types_or_entities_any_one_is_enough(tenant: Tenant, supervisor: Caller) -> None:
+    fact, visit, insight = (
+        supervisor.remember(f"The hall is {what}.", type=kind)
+        for what, kind in (("booked", "semantic"), ("visited", "episodic"), ("loved", "insight"))
+    )
+    assert set(supervisor.found(SUBJECT, filters={"types": ["semantic", "episodic"]})) == {fact, visit}
+    assert set(supervisor.found(filters={"types": ["episodic", "insight"]})) == {visit, insight}
+    for memory, name in ((fact, "Anna"), (visit, "Bodo"), (insight, "Cleo")):
+        tenant.mention(memory, name)
+    assert set(supervisor.found(SUBJECT, filters={"entity": ["Anna", "Bodo"]})) == {fact, visit}
+    assert supervisor.found(SUBJECT, filters={"entity": ["Cleo"]}) == [insight]
+    assert supervisor.found(SUBJECT, filters={"entity": ["Nobody", "Ann"]}) == []
+
+
+def test_procedures_come_where_their_type_is_among_those_asked_for(executor: Caller) -> None:
+    steps = executor.remember("How the hall is booked.", type="procedural", steps=["Call the hall."])
+    task = executor.remember("The hall is booked.")
+    assert executor.found(SUBJECT) == [task]
+    assert set(executor.found(SUBJECT, filters={"types": ["procedural", "semantic"]})) == {steps, task}
+
+
+def test_a_category_may_stand_among_the_filters(supervisor: Caller) -> None:
+    task, goal = supervisor.remember("The hall is booked."), supervisor.remember("The hall is full.", "goals")
+    for category in ("tasks", ["tasks"]):
+        assert supervisor.found(SUBJECT, filters={"category": category}) == [task]
+        assert supervisor.found(SUBJECT, filters={"category": category}, categories=["tasks"]) == [task]
+        refused(supervisor.query(SUBJECT, filters={"category": category}, categories=["goals"]), 422, "invalid_request")
+    both = {"filters": {"category": ["goals", "tasks"]}, "categories": ["tasks", "goals"]}
+    assert set(supervisor.found(SUBJECT, **both)) == {task, goal}
+    problem = refused(supervisor.query(SUBJECT, filters={"category": ["tasks", "tone"]}), 403, "category_forbidden")
+    assert "tone" in problem["detail"]
+
+
+def test_a_type_outside_types_is_refused(supervisor: Caller) -> None:
+    refused(supervisor.query(SUBJECT, filters={"type": "insight", "types": ["semantic"]}), 422, "invalid_request")
+    assert supervisor.query(SUBJECT, filters={"type": "insight", "types": ["insight"]}).status_code == 200
+
+
+def test_a_store_that_the_key_does_not_see_stays_hidden(tenant: Tenant, supervisor: Caller) -> None:
+    private = supervisor.remember("The hall is booked.", visibility="private")
+    social = supervisor.remember("The hall is painted.", visibility="social")
+    less = tenant.caller("supervisor", trust="familiar")
+    assert supervisor.found(SUBJECT, filters={"visibility": "private"}) == [private]
+    assert less.found(SUBJECT, filters={"visibility": "private"}) == []
+    assert less.found(SUBJECT, filters={"visibility": "social"}) == [social]
 
 
 def test_a_new_mention_is_found_by_the_next_request(tenant: Tenant, supervisor: Caller) -> None:
@@ -167,6 +221,12 @@ class TestTurns:
         [
             ({"type": "episodic"}, True),
             ({"type": "semantic"}, False),
+            ({"types": ["semantic", "episodic"]}, True),
+            ({"types": ["semantic", "insight"]}, False),
+            ({"visibility": "private"}, True),
+            ({"visibility": "shared"}, False),
+            ({"category": "activity"}, True),
+            ({"category": "tasks"}, False),
             ({"tags": ["venue"]}, False),
             ({"entity": "Anna"}, False),
             ({"pinned": True}, False),
@@ -188,6 +248,7 @@ def test_filters_together_keep_what_each_keeps(supervisor: Caller) -> None:
     kept = supervisor.remember("The hall is booked.", **KEPT)
     chosen = {
         **{name: KEPT[name] for name in ("agent_id", "run_id", "actor_id", "role", "thread_id", "type", "tags")},
+        "visibility": "private", "category": "tasks",
         "user_id": "ana", "pinned": True, "importance_min": 4, "importance_max": 4,
         "updated_after": "2020-01-01", "updated_before": "2100-01-01",
     }  # fmt: skip
@@ -229,7 +290,7 @@ def test_names_are_compared_as_they_are_stored(supervisor: Caller) -> None:
     assert supervisor.get("/v1/threads/cafe\u0301/delta").json()["rev"] == 1
 
 
-@pytest.mark.parametrize("key", ["category", "users", "tenant_id", "visibility", "state", "User_id", "text", ""])
+@pytest.mark.parametrize("key", ["categories", "users", "tenant_id", "layer", "state", "User_id", "text", ""])
 def test_an_unknown_filter_key_is_refused(supervisor: Caller, key: str) -> None:
     problem = refused(supervisor.query(SUBJECT, filters={key: "ana"}), 422, "invalid_request")
     assert [error["field"] for error in problem["errors"]] == [f"body.filters.{key}"]
@@ -241,6 +302,7 @@ def test_an_unknown_filter_key_is_refused(supervisor: Caller, key: str) -> None:
     [
         {"role": "robot"}, {"type": "fact"}, {"importance_min": 0}, {"importance_max": 6}, {"importance_min": "2"},
         {"importance_min": 2.5}, {"importance_min": True}, {"tags": "venue"}, {"tags": [1]}, {"user_id": ""},
+        {"types": "semantic"}, {"types": ["fact"]}, {"visibility": "secret"}, {"category": 7}, {"entity": [""]},
         {"user_id": 7}, {"user_id": ["ana"]}, {"pinned": "maybe"}, {"updated_after": "yesterday"},
         {"updated_after": "2025-13-01"}, {"updated_before": "infinity"}, {"updated_before": "20000-01-01"},
     ],

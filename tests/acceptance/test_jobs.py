@@ -192,6 +192,24 @@ class TestLayers:
         assert gone == some[2:5]
         assert night.counts("size") == told
 
+    def test_threads_are_told_that_it_was_archived_and_not_deleted(
+        self, tenant: Tenant, caller: Caller, night: Night
+    ) -> None:
+        some = [own(caller, word, thread_id=THREAD) for word in WORDS[:4]]
+        for each in some:
+            age(tenant, each, 20)
+        rev = caller.get(f"/v1/threads/{THREAD}/delta").json()["rev"]
+        assert night.counts("layers")["archived"] == 1
+        (gone,) = [each for each in some if state(tenant, each) == "archived"]
+        told = caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()
+        assert [(each["event"], each["memory_id"]) for each in told["changes"]] == [("archived", gone)]
+        assert "▽archived: " in told["header"]
+        assert "deleted" not in told["header"]
+        (noted,) = tenant.rows("SELECT op FROM events WHERE memory_id = %(id)s AND node = 'worker'", id=UUID(gone))
+        assert noted["op"] == "archived"
+        assert say(caller, gone, "restore")["outcome"] == "restored"
+        assert "⟲restored: " in caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()["header"]
+
 
 class TestSweeping:
     """Purge removes what is due; lapsed proposals are removed when they are as old as that."""

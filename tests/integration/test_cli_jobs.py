@@ -49,6 +49,10 @@ def listed(served: Served, *arguments: str) -> list[dict[str, object]]:
 def test_a_job_is_tried_done_and_listed(served: Served) -> None:
     (tried,) = jobs(served, "jobs", "run", "expiry", "--dry-run")["items"]  # type: ignore[misc]  # a list
     assert (tried["outcome"], tried["counts"]) == ("dry_run", {"deleted": 1})
+    whole, mine, others = (jobs(served, "gc", "--dry-run", *more) for more in ((), ("--user", "u1"), ("--user", "u2")))
+    assert [(each["outcome"], each["deleted"]) for each in (whole, mine, others)] == [
+        ("dry_run", 1), ("dry_run", 1), ("dry_run", 0),
+    ]  # fmt: skip
     assert listed(served) == []
     done = jobs(served, "jobs", "run", "all", "--every-tenant")["items"]
     told = {each["name"]: each for each in done}  # type: ignore[attr-defined]  # as above
@@ -58,7 +62,22 @@ def test_a_job_is_tried_done_and_listed(served: Served) -> None:
     assert [each["outcome"] for each in again] == ["unchanged"]  # type: ignore[attr-defined]  # as above
     assert len(listed(served)) == len(told)
     assert listed(served, "--state", "parked") == []
-    assert jobs(served, "gc")["counts"]["active"] == 1  # type: ignore[index]  # a mapping
+    collected = jobs(served, "gc")
+    assert (collected["outcome"], collected["deleted"]) == ("collected", 0), "it was done today"
+    assert collected["report"]["active"] == 1  # type: ignore[index]  # a mapping
+
+
+def test_gc_collects(tmp_path: Path) -> None:
+    with serving(tmp_path, "--storage", "sqlite", "--port", "0", environment=IDLE) as served:
+        for word, user in (("piano", "u1"), ("horse", "u1"), ("kite", "u2")):
+            served.run("remember", f"The user owns a {word}.", "--user", user, "--category", "tasks")
+        with closing(sqlite3.connect(served.data / "memplane.db")) as connection:
+            connection.execute("UPDATE memories SET expires_at = ? WHERE content NOT LIKE '%horse%'", (OLD,))
+            connection.commit()
+        assert jobs(served, "gc", "--user", "u1")["deleted"] == 1
+        whole = jobs(served, "gc")
+        assert (whole["outcome"], whole["deleted"]) == ("collected", 1)
+        assert whole["report"]["deleted"] == 2  # type: ignore[index]  # a mapping
 
 
 def park(data: Path, name: str) -> None:

@@ -226,6 +226,9 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/admin/revert", _ADMIN, Categories.OPERATED, Tenants.OPERATED,
         body=lambda _: {"of_agent": "supervisor", "since": "2020-01-01T00:00:00Z"},
     ),
+    Access(
+        "POST", "/v1/admin/gc", _ADMIN, Categories.NONE, Tenants.OPERATED, body=lambda _: {"user_id": USER},
+    ),
     Access("GET", "/v1/users/{user_id:text}/export", _ADMIN, Categories.EXPORTED, Tenants.EXPORTED),
     Access(
         "POST", "/v1/users/{user_id:text}/import", _WRITE, Categories.LINES, Tenants.LINES,

@@ -56,7 +56,15 @@ WITHOUT_VECTOR = Query(terms("what to do"), (), None)
 NAMED = scope(user_id="user-3")
 BOUND = scope(users=frozenset({"user-3", "user-4"}))
 FILTERED = scope(
-    user_id="user-3", thread_id="thread-7", tags=("x",), entity="ana", pinned=False, importance_min=1, updated_after=NOW
+    user_id="user-3",
+    thread_id="thread-7",
+    tags=("x",),
+    entities=("ana", "ben"),
+    types=("semantic", "episodic"),
+    visibility="private",
+    pinned=False,
+    importance_min=1,
+    updated_after=NOW,
 )
 WHOLE_TENANT = scope()
 ALWAYS_TOLD = [(scope(user_id="user-3", **lane), 340) for lane in ({"pinned": True}, {"importance_min": 4}, {})]
@@ -113,6 +121,8 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "entities by name": lambda reader: reader.entities(NAMED, EntityQuery("person", "name-3"), 50),
     "entity": lambda reader: reader.entities(WHOLE_TENANT, EntityQuery(ids=(nth(3),)), 1),
     "entity of a key": lambda reader: reader.entities(BOUND, EntityQuery(ids=(nth(3),)), 1),
+    "profile of an entity": lambda reader: reader.profile(NAMED, nth(3), nth(40), (21, 20)),
+    "profile of an entity of a tenant": lambda reader: reader.profile(WHOLE_TENANT, nth(3), None, (21, 20)),
     "around": lambda reader: reader.around(NAMED, nth(3), 5, 5),
     "whole": lambda reader: reader.whole(NAMED, nth(3)),
     "at another moment": lambda reader: reader.candidates(NAMED.as_of(NOW, NOW), QUESTION),

@@ -277,6 +277,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "crowded users": lambda uow: uow.upkeep.crowded(500, Layer.MID, "user-3"),
     "weighed memories": lambda uow: uow.upkeep.weighed("user-3", Layer.MID),
     "report": lambda uow: uow.upkeep.tally(NOW),
+    "report of a user": lambda uow: uow.upkeep.tally(NOW, "user-3"),
+    "a crowded user": lambda uow: uow.upkeep.crowded(500, Layer.MID, None, "user-3"),
+    "idle memories of a user": lambda uow: uow.upkeep.due(
+        Jobs(Due.IDLE, NOW, 2, {"event": 4}, NOW - timedelta(days=14), "user-3"), nth(3), 500
+    ),
+    "due memories of a user": lambda uow: uow.upkeep.due(Jobs(Due.EXPIRED, NOW, user="user-3"), None, 500),
+    "memories to purge of a user": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW, user="user-3"), nth(3), 500),
+    "memories to settle of a user": lambda uow: uow.upkeep.due(Jobs(Due.PROMOTED, NOW, 3, user="user-3"), None, 500),
     "reserve tokens": lambda uow: uow.budgets.reserve("user-3", NOW.date(), 7, 70),
     "settle tokens": lambda uow: uow.budgets.settle("user-3", NOW.date(), 7, Spent(1, 2)),
     "old answers": lambda uow: uow.upkeep.sweep_answers(NOW - timedelta(days=1), NOW, 500),

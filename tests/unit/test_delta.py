@@ -57,7 +57,14 @@ def test_created_and_then_edited_is_new_to_the_reader() -> None:
 
 
 def test_created_and_deleted_in_between_is_left_out() -> None:
-    assert header(0, [change(1, ChangeEvent.CREATED, A), change(2, ChangeEvent.SOFT_DELETED, A)]) is None
+    for gone in (ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED, ChangeEvent.ARCHIVED):
+        assert header(0, [change(1, ChangeEvent.CREATED, A), change(2, gone, A)]) is None
+        assert header(1, [change(1, ChangeEvent.CREATED, B), change(2, gone, A)]) is not None, "the control"
+
+
+def test_archived_is_no_deletion() -> None:
+    told = header(1, [change(2, ChangeEvent.ARCHIVED, A, summary="Ship")])
+    assert told == "Memory updates since rev 1:\n- ▽archived: [Goals] Ship (imp=3)"
     kept = header(0, [change(1, ChangeEvent.UPDATED, A), change(2, ChangeEvent.DELETED, A)])
     assert kept is not None
     assert "−deleted" in kept

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memplane.application.gateway import Write
 from memplane.application.offload import in_thread, offload
-from memplane.application.records import Edge, Suspected
+from memplane.application.records import Edge, Linked, Suspected
 from memplane.application.targets import AUTHORITY, require_weight
 from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.comparison import Verdict
@@ -29,6 +29,7 @@ from memplane.domain.reconciling import (
     Decision,
     Neighbour,
     compared,
+    compared_in,
     decide,
     first_said,
     is_ended,
@@ -164,7 +165,7 @@ def beside(write: Write, memory: Memory) -> Scope:
         users=None,
         now=write.now,
         turns=False,
-        filters=Filters(user_id=memory.user_id, type=memory.type),
+        filters=Filters(user_id=memory.user_id, types=(memory.type,)),
     )
 
 
@@ -456,6 +457,7 @@ async def suspect(write: Write, memory: Memory, suspected: Sequence[Neighbour]) 
         and len(known.get(n.memory.id, Suspected()).open) < MAX_CONFLICTS
     ][: max(MAX_CONFLICTS - len(mine.open), 0)]
     await graph.link([Edge(memory.id, n.memory.id, n.similarity, POSSIBLE_CONFLICT) for n in chosen], write.now)
+    write.linked(memory, [Linked(n.memory, POSSIBLE_CONFLICT, n.similarity) for n in chosen])
     return tuple(n.memory.id for n in chosen)
 
 
@@ -483,6 +485,8 @@ async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str
         # the new words may lie in another store: who reads this entry must be allowed to read these too
         kept_in = {"visibility": new.visibility.value, "min_trust": new.min_trust}
         by |= {"superseded_by": str(new.id), "said": new.text.content, "said_in": kept_in} | evidence(new)
+        if "rule" in why:
+            by["words"] = compared_in(old, new)
     write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by)
     return gone
 

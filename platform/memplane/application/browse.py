@@ -1,24 +1,29 @@
 """Reads of single memories, of lists, and of histories."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.activity import ActivityLog
+from memplane.application.asking import MAX_QUERY_TERMS
 from memplane.application.gateway import clean_filters
+from memplane.application.offload import offload
 from memplane.application.ports import Clock, Policies, Reader, Storage, Unit
+from memplane.application.targets import require_full
+from memplane.application.vectors import Candidates, Query
 from memplane.domain.errors import LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Visibility
 from memplane.domain.policy import Trust
 from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.ranking import by_words
 from memplane.domain.reconciling import MAX_CONFLICTS
 from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.terms import asked
+from memplane.domain.text import normalise, words
 
 MAX_PAGE = 200
-MAX_DECISIONS = 50
-_DAY = 86_400
 T = TypeVar("T", Memory, HistoryEntry)
 Conflicting = Mapping[UUID, Sequence[UUID]]
 """By memory, those that it may contradict."""
@@ -33,20 +38,29 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
-    """Why a memory is as it is.
+class Listing:
+    """Which memories are listed.
 
     Attributes:
-        memory: as it is now.
-        sources: the turns and memories that it was derived from, those that the reader may see.
-        decisions: the last entries of its history, newest first.
-        age_days: how long it is known.
+        categories: the only categories; none for all that the agent reads.
+        filters: further narrowing.
+        state: the only lifecycle state.
+        trust_state: the only state of trust; ``None`` for what is believed.
+        words: only those that hold one of these words.
     """
 
-    memory: Memory
-    sources: Sequence[Unit]
-    decisions: Sequence[HistoryEntry]
-    age_days: float
+    categories: Sequence[str] = ()
+    filters: Filters = field(default_factory=Filters)
+    state: State = State.ACTIVE
+    trust_state: TrustState | None = None
+    words: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Page[Memory]):
+    """One page of memories, with how well each matches the words of the request, 0…1, where it has some."""
+
+    scores: Mapping[UUID, float] = field(default_factory=dict)
 
 
 class Browse:
@@ -93,31 +107,41 @@ class Browse:
         async with self._storage.reading(principal.reach) as reader:
             return await conflicting(reader, scope, memories)
 
-    async def list(  # noqa: PLR0913 - what a list may be asked for
+    async def list(
         self,
         principal: Principal,
+        wanted: Listing,
         *,
-        categories: Sequence[str] = (),
-        filters: Filters | None = None,
-        trust_states: Sequence[TrustState] = (),
         before: UUID | None = None,
         limit: int = 50,
         agent: str | None = None,
-    ) -> Page[Memory]:
-        """A page of memories, newest first; of what is believed, unless other states of trust are asked for.
+    ) -> Listed:
+        """A page of memories, newest first; of what is active and believed, unless other states are asked for.
 
         Raises:
             CategoryForbidden: a named category is not the agent's to read.
+            TrustTooLow: deleted memories are listed for fully trusted keys alone.
             LimitExceeded: the page is too long.
+            InvalidText: the words cannot be read.
         """
-        scope = self._scope(principal, agent, categories, filters)
-        if trust_states:
-            scope = replace(scope, trust_states=tuple(trust_states))
+        scope = _listed(self._scope(principal, agent, wanted.categories, wanted.filters), wanted)
+        if wanted.state is State.SOFT_DELETED:
+            require_full(principal, "list what was deleted")
+        limit = _limit(limit)
+        query = _words_of(wanted.words)
+        scores: Mapping[UUID, float] = {}
         async with self._storage.reading(principal.reach) as reader:
-            found = await reader.memories(scope, before=before, limit=_limit(limit) + 1)
+            if query is None:
+                found = await reader.memories(scope, before=before, limit=limit + 1)
+            else:
+                candidates = await reader.candidates(scope, query)
+                scores = await offload(len(candidates.ids), _matching, candidates)
+                ids = sorted((each for each in scores if before is None or each < before), reverse=True)[: limit + 1]
+                units = await reader.units(scope, ids)
+                found = [unit for each in ids if isinstance(unit := units.get(each), Memory)]
         page, named = _page(found, limit), scope.filters.user_id
         self._activity.read(principal, {each.user_id for each in page.items} if named is None else {named})
-        return page
+        return Listed(page.items, page.next, {each.id: scores[each.id] for each in page.items if each.id in scores})
 
     async def timeline(
         self, principal: Principal, memory_id: UUID, before: int = 5, after: int = 5, agent: str | None = None
@@ -160,23 +184,6 @@ class Browse:
         by_id = {memory.id: (memory, strength) for _, memory, strength in reversed(found)}
         return sorted(by_id.values(), key=lambda pair: (-pair[1], pair[0].id))[:limit]
 
-    async def why(self, principal: Principal, memory_id: UUID, agent: str | None = None) -> Why:
-        """Where a memory comes from and what was decided about it, whatever state it is in.
-
-        Raises:
-            NotFound: absent, or not the caller's.
-        """
-        scope = self._scope(principal, agent)
-        async with self._storage.reading(principal.reach) as reader:
-            memory = await reader.whole(scope, memory_id)
-            decided = await reader.history(scope, memory_id, before=None, limit=MAX_DECISIONS)
-            if memory is None or decided is None:
-                raise NotFound("no such memory")
-            sources = await reader.units(scope, memory.source_ids)
-        self._activity.read(principal, (memory.user_id,))
-        seen = tuple(told(entry, scope) for entry in decided)
-        return Why(memory, tuple(sources.values()), seen, (self._clock() - memory.recorded_at).total_seconds() / _DAY)
-
     async def history(
         self,
         principal: Principal,
@@ -218,10 +225,16 @@ def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
         return replace(entry, old_ref=None, new_ref=None, meta={})
     if entry.event is HistoryEvent.SUPERSEDE and not _reaches(scope, entry.meta.get("said_in")):
         return replace(entry, meta={name: value for name, value in entry.meta.items() if name not in _OF_THE_NEWER})
+    links = entry.meta.get("links")
+    if entry.event is HistoryEvent.LINK and isinstance(links, list):
+        seen = [
+            {name: link[name] for name in link if name != "in"} for link in links if _reaches(scope, link.get("in"))
+        ]
+        return replace(entry, meta={**entry.meta, "links": seen})
     return entry
 
 
-_OF_THE_NEWER = frozenset({"said", "said_in", "superseded_by", "evidence", "source"})
+_OF_THE_NEWER = frozenset({"said", "said_in", "superseded_by", "evidence", "source", "words"})
 
 
 def _reaches(scope: Scope, store: object) -> bool:
@@ -229,6 +242,29 @@ def _reaches(scope: Scope, store: object) -> bool:
     if isinstance(store, dict):
         return store.get("visibility") in scope.visibilities and store.get("min_trust") in scope.trust_levels
     return scope.visibilities == frozenset(Visibility) and len(scope.trust_levels) == len(Trust)
+
+
+def _listed(scope: Scope, wanted: Listing) -> Scope:
+    """The scope of a list; what is not active any more is told of in whatever trust it was, unless it was rejected."""
+    believed = scope.trust_states if wanted.state is State.ACTIVE else (*scope.trust_states, TrustState.DISPUTED)
+    trust = believed if wanted.trust_state is None else (wanted.trust_state,)
+    return replace(scope, turns=False, states=(wanted.state,), trust_states=trust)
+
+
+def _words_of(text: str | None) -> Query | None:
+    """The words of a list as a question; ``None`` where it has none.
+
+    Raises:
+        InvalidText: they cannot be read.
+    """
+    if text is None or not text.strip():
+        return None
+    clean = normalise(text, "q")
+    return Query(terms=asked(clean, MAX_QUERY_TERMS), words=tuple(dict.fromkeys(words(clean))), embedding=None)
+
+
+def _matching(candidates: Candidates) -> Mapping[UUID, float]:
+    return {candidates.ids[place]: score for place, score in by_words(candidates.signals)}
 
 
 def _limit(limit: int, least: int = 1) -> int:

@@ -150,7 +150,7 @@ class TellContext:
 async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
     """Everything that could be told, section by section."""
     lanes = _lanes(scope, policy)
-    reflections = replace(scope, filters=replace(scope.filters, type=MemoryType.REFLECTION))
+    reflections = replace(scope, filters=replace(scope.filters, types=(MemoryType.REFLECTION,)))
     most = min(MOST_STANDING, call.budget_tokens // LEAST_LINE + 1)
     pages = [*((lane, most) for lane in lanes), (reflections, 1)]
     (*always, reflection), window = await reader.pages_and_window(pages, scope, call.thread_id, WINDOW)

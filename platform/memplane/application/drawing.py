@@ -1,7 +1,7 @@
 """Facts that users state in their turns, drawn by rule and stored like any other memory."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,9 +26,14 @@ from memplane.domain.procedures import PROCEDURAL, dictated
 from memplane.domain.profile_statements import Stated
 from memplane.domain.profile_wording import core
 from memplane.domain.screening import plain
+from memplane.domain.text import words
 
 logger = logging.getLogger("memplane.extraction")
 MAX_DRAWN = 3
+READ = 4_000
+"""Characters of a turn that are looked at for them: as many as rules read."""
+MOST = 12
+"""Of a turn's words that the history keeps of what was drawn from it."""
 REFUSED = "refused"
 FAILED = "failed"
 ERROR, SKIPPED = "error", "skipped"
@@ -228,9 +233,18 @@ async def draw(
     done: list[Drawn] = []
     for statement, material in facts:
         memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
-        fresh = Fresh(memory, material, agent, placed)
+        fresh = Fresh(memory, material, agent, placed, _drawn_by(turn, statement))
         done.append(await _drawn(write, turn, replace(statement, memory=memory), fresh))
     return tuple(done)
+
+
+def _drawn_by(turn: Turn, statement: Statement) -> Mapping[str, object]:
+    """The frame that drew a statement, and the turn's words that are in it: whoever reads the one may read these."""
+    taken = set(words(statement.memory.text.content))
+    return {
+        "frame": statement.stated.rule,
+        "matched": [word for word in dict.fromkeys(words(turn.text[:READ])) if word in taken][:MOST],
+    }
 
 
 async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -> Drawn:

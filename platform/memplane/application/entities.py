@@ -7,7 +7,7 @@ from uuid import UUID
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.records import Entity, EntityQuery
+from memplane.application.records import Entity, EntityProfile, EntityQuery
 from memplane.application.targets import require_full
 from memplane.domain.entities import key_of
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
@@ -18,6 +18,8 @@ from memplane.domain.undoing import UndoKind
 
 MAX_PAGE = 200
 MAX_ALIASES = 50
+MAX_RELATED = 20
+"""Entities at most that a profile names beside its own."""
 _MISSING = "no such entity"
 
 
@@ -83,6 +85,30 @@ class Entities:
             raise NotFound(_MISSING)
         self._gateway.activity.read(principal, (found[0].user_id,))
         return found[0]
+
+    async def profile(
+        self,
+        principal: Principal,
+        entity_id: UUID,
+        *,
+        before: UUID | None = None,
+        limit: int = 20,
+        agent: str | None = None,
+    ) -> tuple[Entity, EntityProfile, UUID | None]:
+        """One entity, with a page of what memories say of it, and where the next page begins.
+
+        Raises:
+            NotFound: absent, or no memory that the caller may read mentions it.
+            LimitExceeded: the page is too long.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
+        entity = await self.get(principal, entity_id, agent)
+        async with self._storage.reading(principal.reach) as reader:
+            scope = self._scope(principal, agent, entity.user_id)
+            found = await reader.profile(scope, entity_id, before, (limit + 1, MAX_RELATED))
+        more = found.facts[limit - 1].id if len(found.facts) > limit else None
+        return entity, replace(found, facts=found.facts[:limit]), more
 
     async def alias(
         self,

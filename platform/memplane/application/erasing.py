@@ -148,7 +148,7 @@ class EraseUsers:
         return done
 
 
-def require_every_category(principal: Principal, policy: Policy) -> None:
+def require_every_category(principal: Principal, policy: Policy, deed: str = "an erasure") -> None:
     """A key that is bound to agents reaches no further than they do: what concerns everything is refused as a whole.
 
     Raises:
@@ -160,8 +160,8 @@ def require_every_category(principal: Principal, policy: Policy) -> None:
     missing = [each for each in policy.categories if not any(policy.keeps(str(agent), each) for agent in agents)]
     if missing:
         raise CategoryForbidden(
-            f"this key is bound to agents, and an erasure reaches every category: {', '.join(missing)} are outside of "
-            "what they read and write. Nothing was erased",
+            f"this key is bound to agents, and {deed} reaches every category: {', '.join(missing)} are outside of "
+            "what they read and write. Nothing was changed",
             categories=missing,
         )
 

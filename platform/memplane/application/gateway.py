@@ -20,7 +20,7 @@ from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UnderWay, UserQueues
-from memplane.application.records import EXTRACT, OperationalEvent
+from memplane.application.records import EXTRACT, Linked, OperationalEvent
 from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
@@ -144,6 +144,25 @@ class Write:
         self._events.append(self.event(change.value if change else event.value.lower(), memory))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
+
+    def linked(self, memory: Memory, links: Sequence[Linked], *, removed: bool = False) -> None:
+        """Note that a memory has relations from now on, or has them no longer: one entry for all of them.
+
+        Relations that follow from an entry of their own, such as those to what was superseded, need no other.
+        """
+        if not links:
+            return
+        listed = [
+            {
+                "to": str(each.other.id), "relation": each.relation, "strength": round(each.strength, 4),
+                "in": {"visibility": each.other.visibility.value, "min_trust": each.other.min_trust},
+            }
+            for each in links
+        ]  # fmt: skip
+        meta: dict[str, object] = {"links": listed, **_categories(memory, links[0].other)}
+        if removed:
+            meta["removed"] = True
+        self._history.append(self._entry(HistoryEvent.LINK, memory.id, memory.user_id, meta))
 
     async def notes(self, memory_id: UUID) -> list[Mapping[str, object]]:
         """What the history of a memory notes besides its words, oldest first, this write's own entries last."""
@@ -424,6 +443,6 @@ def clean_filters(filters: Filters) -> Filters:
         run_id=clean_id(filters.run_id, "run_id"),
         actor_id=clean_id(filters.actor_id, "actor_id"),
         thread_id=clean_id(filters.thread_id, "thread_id"),
-        entity=clean_id(filters.entity, "entity"),
+        entities=tuple(name for each in filters.entities if (name := clean_id(each, "entity"))),
         tags=tuple(normalise(tag, "tags") for tag in filters.tags),
     )

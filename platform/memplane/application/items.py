@@ -210,7 +210,7 @@ class Items:
         policy, speaker = self._asking.policies.current, principal.speak_as(agent)
         one = () if below.category is None else (below.category,)
         allowed = policy.readable(speaker, one) if one else policy.allowlist(speaker).read
-        filters = Filters(user_id=_exact(below.user_id), type=MemoryType.OBSERVATION)
+        filters = Filters(user_id=_exact(below.user_id), types=(MemoryType.OBSERVATION,))
         return read_scope(principal, policy, allowed, self._asking.clock(), filters)
 
     def _writable(self, principal: Principal, policy: Policy, speaker: str, address: Address) -> Address:

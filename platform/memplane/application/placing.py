@@ -1,6 +1,6 @@
 """Where a new memory goes: beside what is known, into it, or in its place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from memplane.application.beside import (
 )
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
-from memplane.application.records import Edge, Look, Seen
+from memplane.application.records import Edge, Linked, Look, Seen
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention, mentions
@@ -39,6 +39,7 @@ from memplane.domain.reconciling import (
     Action,
     Decision,
     Neighbour,
+    compared_in,
     decide,
     first_said,
     is_more,
@@ -51,6 +52,7 @@ from memplane.domain.terms import terms
 from memplane.domain.undoing import Joining, Restated
 
 DISPUTES = "disputes"
+RELATED = "related_to"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
 _TRIES = 3
@@ -81,12 +83,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A new memory with its search material, and what was placed before it in the same transaction."""
+    """A new memory with its search material, and what was placed before it in the same transaction.
+
+    Attributes:
+        drawn_by: for the history, which frame drew it from a turn, by which of the turn's words.
+    """
 
     memory: Memory
     material: SearchMaterial
     agent: str
     placed: Placed = field(default_factory=Placed)
+    drawn_by: Mapping[str, object] = field(default_factory=dict)
 
 
 async def place(write: Write, fresh: Fresh) -> Outcome:
@@ -239,7 +246,7 @@ async def _mentioned(write: Write, there: Memory, fresh: Fresh, decision: Decisi
             return await _rewritten(write, there, replace(again, text=text), fresh, _times(there, new), Joining.MENTION)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
-    meta = evidence(new, mention_count=again.mention_count, **_times(there, new))
+    meta = evidence(new, mention_count=again.mention_count, **fresh.drawn_by, **_times(there, new))
     write.changed(HistoryEvent.MENTION, None, again, there, meta, said=Restated(new, Joining.MENTION))
     return Outcome("duplicate", again)
 
@@ -265,7 +272,8 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
     there, new = target.memory, fresh.memory
     again = _counted(write, there, new)
     await adjust(write, again, said_at(new), decision, fresh.placed)
-    meta = _times(there, new) | {"similarity": round(target.similarity, 4), "said": new.text.content}
+    meta = _times(there, new) | _why(target) | {"said": new.text.content, "words": compared_in(there, new)}
+    meta |= fresh.drawn_by
     if decision.action is Action.UPDATE:
         text = joined(there.text, new.text, newer=True)
         return await _rewritten(write, there, replace(again, text=text), fresh, meta, Joining.UPDATE)
@@ -327,7 +335,7 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     if not await write.uow.memories.add(memory, fresh.material):
         return None
     await graph.mention(memory, named)
-    edges = [Edge(memory.id, n.memory.id, _strength(n)) for n in decision.links]
+    edges = [Edge(memory.id, n.memory.id, _strength(n), RELATED) for n in decision.links]
     conflicts = await suspect(write, memory, decision.suspected)
     outcome: str = "created"
     change: ChangeEvent | None = ChangeEvent.CREATED
@@ -353,10 +361,11 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     await graph.link(edges, write.now)
     fresh.placed.note(memory, write.vector(fresh.material))
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
-    about: dict[str, object] = {"concerns": [{"id": str(n.memory.id), **_why(n)} for n in targets]} if targets else {}
+    about: dict[str, object] = {"concerns": [_concerning(memory, n) for n in targets]} if targets else {}
     if outcome == "outdated":
         about |= own_end(fresh.memory)
-    write.changed(event, change, memory, None, evidence(memory, **about))
+    write.changed(event, change, memory, None, evidence(memory, **fresh.drawn_by, **about))
+    write.linked(memory, [Linked(n.memory, RELATED, _strength(n)) for n in decision.links])
     return Outcome(
         outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts
     )
@@ -379,4 +388,15 @@ def _strength(neighbour: Neighbour) -> float:
 
 
 def _why(neighbour: Neighbour) -> dict[str, object]:
-    return {"verdict": neighbour.verdict.value, "similarity": round(neighbour.similarity, 4)}
+    return {
+        "verdict": neighbour.verdict.value,
+        "rule": neighbour.rule.value,
+        "similarity": round(neighbour.similarity, 4),
+    }
+
+
+def _concerning(memory: Memory, neighbour: Neighbour) -> dict[str, object]:
+    """Why a memory concerns another one, in words that are its own: the other one's may not be for every reader."""
+    words = compared_in(neighbour.memory, memory)
+    own = {name: words[name] for name in ("common", "new")}
+    return {"id": str(neighbour.memory.id), **_why(neighbour), "words": own}

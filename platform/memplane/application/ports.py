@@ -16,6 +16,7 @@ from memplane.application.records import (
     Draw,
     Drawn,
     Entity,
+    EntityProfile,
     EntityQuery,
     Proposal,
     ProposalQuery,
@@ -210,6 +211,10 @@ class Reader(Protocol):
 
         The other may be out of scope: who asks looks it up among what is in scope.
         """
+        ...
+
+    async def profile(self, scope: Scope, entity: UUID, before: UUID | None, limits: tuple[int, int]) -> EntityProfile:
+        """A page of the memories in scope that mention an entity, and whom they mention besides; each so many."""
         ...
 
     async def entities(self, scope: Scope, wanted: EntityQuery, limit: int) -> list[Entity]:

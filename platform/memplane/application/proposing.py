@@ -252,7 +252,7 @@ async def _told_before(write: Write, memory: Memory, known: Sequence[ContextFiel
         near,
         visibilities=frozenset(Visibility),
         trust_levels=trust_levels(Trust.FULL),
-        filters=replace(near.filters, type=None),
+        filters=replace(near.filters, types=()),
     )
     for row in known:
         holder = await write.uow.memories.find(scope, row.memory_id) if row.category == memory.category else None
@@ -266,7 +266,7 @@ async def _holds(write: Write, memory: Memory, row: ContextField) -> bool:
     if row.memory_id == memory.id:
         return True
     now = beside(write, memory).as_of(None, None)  # what was true once holds no more
-    scope = replace(now, filters=replace(now.filters, type=None))
+    scope = replace(now, filters=replace(now.filters, types=()))
     holder = await write.uow.memories.find(scope, row.memory_id)
     return holder is not None and holder.state is State.ACTIVE
 

@@ -213,7 +213,7 @@ async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> li
 def _asks_for_procedures(question: Question, policy: Policy) -> bool:
     """Procedures come only when asked for: by their type, or by naming a category that stays out of contexts."""
     named = (policy.categories[name].context for name in question.categories)
-    return question.filters.type is MemoryType.PROCEDURAL or ContextMode.NONE in named
+    return MemoryType.PROCEDURAL in question.filters.types or ContextMode.NONE in named
 
 
 def _usage(question: Question, rendered: Rendered, candidates: int, query: Query) -> tuple[Usage, str | None]:

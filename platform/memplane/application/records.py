@@ -1,7 +1,7 @@
 """What the use cases hand to storage, and what it hands back."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -111,6 +111,15 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """A relation of a memory to another one, for the history."""
+
+    other: Memory
+    relation: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
 class ConflictPair:
     """Two memories that may contradict each other; ``id`` is that of the relation between them."""
 
@@ -160,6 +169,31 @@ class EntityQuery:
     kind: str | None = None
     key: str | None = None
     ids: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedEntity:
+    """An entity that is mentioned beside another one, and in how many memories."""
+
+    id: UUID
+    kind: str
+    name: str
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntityProfile:
+    """What is known of an entity.
+
+    Attributes:
+        facts: memories that mention it, newest first.
+        related: entities that they mention besides, those first that most do.
+        last_mentioned: when one of them was last said.
+    """
+
+    facts: Sequence[Memory]
+    related: Sequence[RelatedEntity]
+    last_mentioned: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

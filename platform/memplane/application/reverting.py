@@ -401,4 +401,7 @@ def _told(before: Memory, after: Memory) -> ChangeEvent | None:
         return ChangeEvent.RESTORED
     if not was:
         return None
-    return ChangeEvent.SOFT_DELETED if after.state is State.SOFT_DELETED else ChangeEvent.SUPERSEDED
+    return _GONE.get(after.state, ChangeEvent.SUPERSEDED)
+
+
+_GONE = {State.SOFT_DELETED: ChangeEvent.SOFT_DELETED, State.ARCHIVED: ChangeEvent.ARCHIVED}

@@ -41,13 +41,14 @@ from memplane.client.rights import RightsCalls
 from memplane.contracts.base import Message
 from memplane.contracts.checkpoints import CheckpointRecord, CheckpointRequest, DeletedThread
 from memplane.contracts.context import ContextAnswer, ContextRequest
-from memplane.contracts.entities import AliasRequest, EntityList, EntityRecord, MergeRequest
+from memplane.contracts.entities import AliasRequest, EntityList, EntityProfileRecord, EntityRecord, MergeRequest
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import (
     CorrectionRequest,
     Health,
     HistoryList,
     HistoryRecord,
+    ListedMemory,
     MemoryChange,
     MemoryList,
     MemoryRecord,
@@ -214,9 +215,12 @@ class Memplane(RightsCalls):
         call = write(f"{memory_path(memory_id)}/correct", body, if_match(version))
         return await self._connection.ask(call, WriteOutcome)
 
-    async def why(self, memory_id: UUID | str, *, agent: str | None = None) -> WhyRecord:
-        """A memory in whatever state, its sources, and what was decided about it."""
-        return await self._connection.ask(read(f"{memory_path(memory_id)}/why", agent=agent), WhyRecord)
+    async def why(
+        self, memory_id: UUID | str, *, query: str | None = None, ranking: str | None = None, agent: str | None = None
+    ) -> WhyRecord:
+        """A memory in whatever state, its sources, what was decided, and its score for a question, if given."""
+        call = read(f"{memory_path(memory_id)}/why", query=query, ranking=ranking, agent=agent)
+        return await self._connection.ask(call, WhyRecord)
 
     async def timeline(
         self, memory_id: UUID | str, *, before: int | None = None, after: int | None = None, agent: str | None = None
@@ -246,9 +250,12 @@ class Memplane(RightsCalls):
         call = read("/v1/entities", user_id=user_id, kind=kind, name=name, limit=limit, agent=agent)
         return await self._connection.ask(call, EntityList)
 
-    async def entity(self, entity_id: UUID | str, *, agent: str | None = None) -> EntityRecord:
-        """One entity, by its id."""
-        return await self._connection.ask(read(entity_path(entity_id), agent=agent), EntityRecord)
+    async def entity(
+        self, entity_id: UUID | str, *, cursor: str | None = None, limit: int | None = None, agent: str | None = None
+    ) -> EntityProfileRecord:
+        """One entity, with a page of what memories say of it; ``cursor`` is the ``next`` of the page before."""
+        call = read(entity_path(entity_id), cursor=cursor, limit=limit, agent=agent)
+        return await self._connection.ask(call, EntityProfileRecord)
 
     async def alias(self, entity_id: UUID | str, alias: str, *, agent: str | None = None) -> EntityRecord:
         """Give an entity another name, by which memories are linked to it and found from now on."""
@@ -310,7 +317,7 @@ class Memplane(RightsCalls):
 
     async def list(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]
-    ) -> AsyncGenerator[MemoryRecord, None]:
+    ) -> AsyncGenerator[ListedMemory, None]:
         """Every memory that fits, newest first, fetched page by page as they are taken."""
         async for record in each_of(lambda cursor: self.list_page(cursor=cursor, limit=page_size, **fields)):
             yield record

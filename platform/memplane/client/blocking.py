@@ -108,6 +108,7 @@ class MemplaneSync:
     recover = _waits(Memplane.recover)
     purge = _waits(Memplane.purge)
     revert = _waits(Memplane.revert)
+    collect = _waits(Memplane.collect)
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
     delta = _waits(Memplane.delta)

@@ -25,9 +25,12 @@ class FilterFields(TypedDict, total=False):
     actor_id: str | None
     role: str | None
     thread_id: str | None
+    category: str | Sequence[str] | None
     type: str | None
+    types: Sequence[str]
+    visibility: str | None
     tags: Sequence[str]
-    entity: str | None
+    entity: str | Sequence[str] | None
     pinned: bool | None
     importance_min: int | None
     importance_max: int | None
@@ -169,6 +172,9 @@ class ListFields(TypedDict, total=False):
     thread_id: str | None
     tag: Sequence[str]
     pinned: bool | None
+    state: Literal["active", "superseded", "archived", "soft_deleted"]
+    layer: Literal["mid", "long"] | None
+    q: str | None
     trust_state: Literal["candidate", "confirmed", "disputed"] | None
     agent: str | None
 

@@ -25,6 +25,7 @@ from memplane.contracts.consents import (
     UserContext,
 )
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
+from memplane.contracts.jobs import CollectionRecord, CollectionRequest
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
@@ -111,6 +112,11 @@ class RightsCalls:
         """Take back what one key or agent wrote, changed and decided since a moment; ask until it is ``finished``."""
         asked = given(key_id=key_id, of_agent=of_agent, since=since, dry_run=dry_run or None, agent=agent)
         return await self._connection.ask(write("/v1/admin/revert", body_of(RevertRequest, asked)), RevertReceipt)
+
+    async def collect(self, user_id: str, *, dry_run: bool = False) -> CollectionRecord:
+        """Collect what a user keeps no longer: expiry, TTL, layers, size and purge; in a dry run, only count it."""
+        body = body_of(CollectionRequest, given(user_id=user_id, dry_run=dry_run or None))
+        return await self._connection.ask(write("/v1/admin/gc", body), CollectionRecord)
 
     async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.

@@ -1,11 +1,13 @@
 """Who and what memories mention."""
 
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
 from memplane.contracts.base import Message, Name, Request
+from memplane.contracts.memories import MemoryRecord
 
 
 class EntityRecord(Message):
@@ -19,6 +21,29 @@ class EntityRecord(Message):
     """Its other names."""
     memories: int | None
     """How many memories mention it, of those that the caller may read; null right after a merge."""
+
+
+class RelatedEntityRecord(Message):
+    """An entity that is mentioned beside another one."""
+
+    id: UUID
+    kind: str
+    name: str
+    memories: int
+    """In how many memories that the caller may read."""
+
+
+class EntityProfileRecord(EntityRecord):
+    """An entity, and what memories that the caller may read say of it."""
+
+    last_mentioned: datetime | None
+    """When a memory that mentions it was last said."""
+    related: list[RelatedEntityRecord]
+    """Whom and what these memories mention besides, at most 20, those first that most do."""
+    facts: list[MemoryRecord]
+    """A page of these memories, newest first."""
+    next: str | None
+    """Cursor of the next page of facts."""
 
 
 class EntityList(Message):

@@ -1,11 +1,11 @@
 """Background work: what was done, what waits, what could not be done."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from memplane.contracts.base import Message, Request, Time
+from memplane.contracts.base import Message, Name, Request, Time
 from memplane.domain.working import JobState
 
 
@@ -14,6 +14,36 @@ class JobRequest(Request):
 
     name: Annotated[str, Field(min_length=1, max_length=32)]
     """Of the job: `expiry`, `decay` and so on."""
+
+
+class CollectionRequest(Request):
+    """Whose memories are looked through for what is kept no longer."""
+
+    user_id: Name
+    dry_run: bool = False
+    """Show what would be done, and change nothing."""
+
+
+class CollectionRecord(Message):
+    """What a collection came to."""
+
+    outcome: Literal["collected", "dry_run"]
+    user_id: str | None
+    """The only user; null for the whole tenant."""
+    promoted: int
+    """Memories that were hit often and lately: they are settled."""
+    archived: int
+    """Those that there was no room for."""
+    deleted: int
+    """Those that expired, faded, or were not asked for in a long time; they can be restored for 30 days."""
+    purged: int
+    """Deleted ones whose time to be restored is over."""
+    faded: int
+    """Those whose confidence waned."""
+    skipped: list[str]
+    """What was left out, and why."""
+    report: dict[str, float]
+    """What was created, promoted, archived and deleted within a day, and averages of what is active."""
 
 
 class JobRecord(Message):

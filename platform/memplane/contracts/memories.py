@@ -214,10 +214,17 @@ class MemoryRecord(Message):
     """Memories that it may contradict, at most three; they wait for a verdict in `/v1/conflicts`."""
 
 
+class ListedMemory(MemoryRecord):
+    """A memory in a list."""
+
+    score: float | None = None
+    """How well it matches the words `q`, 0 to 1; null without them."""
+
+
 class MemoryList(Message):
     """A page of memories, newest first."""
 
-    items: list[MemoryRecord]
+    items: list[ListedMemory]
     next: str | None
     """Cursor of the next page."""
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from memplane.contracts.base import Category, Importance, Message, Name, Request, Time
 from memplane.contracts.memories import MemoryRecord, TurnRecord
-from memplane.domain.memory import MemoryType, Role
+from memplane.domain.memory import MemoryType, Role, Visibility
 
 _DAY = len("2025-07-01")
 
@@ -16,6 +16,11 @@ _DAY = len("2025-07-01")
 def _day_or_time(value: object) -> object:
     """A bare day means its first moment, UTC."""
     return f"{value}T00:00:00Z" if isinstance(value, str) and len(value) == _DAY else value
+
+
+def listed(value: str | list[str] | None) -> list[str]:
+    """What may be given as one or as several, as several."""
+    return [] if value is None else [value] if isinstance(value, str) else value
 
 
 DayOrTime = Annotated[Time, BeforeValidator(_day_or_time)]
@@ -30,11 +35,17 @@ class QueryFilters(Request):
     actor_id: Name | None = None
     role: Role | None = None
     thread_id: Name | None = None
+    category: Category | Annotated[list[Category], Field(max_length=100)] | None = None
+    """Taken as `categories` of the question; where both are given they must name the same."""
     type: MemoryType | None = None
+    types: Annotated[list[MemoryType], Field(max_length=len(MemoryType))] = []
+    """Any one of them; with `type`, which must be among them, that one alone."""
+    visibility: Visibility | None = None
+    """The only store."""
     tags: Annotated[list[Name], Field(max_length=50)] = []
     """Every one of them must be present."""
-    entity: Name | None = None
-    """Name or alias of an entity that the memory mentions."""
+    entity: Name | Annotated[list[Name], Field(max_length=50)] | None = None
+    """Name or alias of an entity that the memory mentions; of several, any one."""
     pinned: bool | None = None
     importance_min: Importance | None = None
     importance_max: Importance | None = None
@@ -42,6 +53,12 @@ class QueryFilters(Request):
     """Inclusive; a day or a time."""
     updated_before: DayOrTime | None = None
     """Exclusive; a day or a time."""
+
+    @model_validator(mode="after")
+    def _type_is_among_types(self) -> "QueryFilters":
+        if self.type is not None and self.types and self.type not in self.types:
+            raise ValueError("type: is not among types; leave one of them out")
+        return self
 
 
 class AsOf(Request):
@@ -87,6 +104,13 @@ class QueryRequest(Request):
     def _delta_needs_a_thread(self) -> "QueryRequest":
         if self.since_rev is not None and self.thread_id is None:
             raise ValueError("since_rev: name the thread_id whose changes are told")
+        return self
+
+    @model_validator(mode="after")
+    def _categories_agree(self) -> "QueryRequest":
+        named = self.filters.category
+        if named is not None and self.categories is not None and set(self.categories) != set(listed(named)):
+            raise ValueError("filters.category: names other categories than categories; leave one of them out")
         return self
 
     @model_validator(mode="after")

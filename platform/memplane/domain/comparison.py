@@ -6,6 +6,7 @@ merge loses knowledge, a missed one only costs a line.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memplane.domain.comparison_alignment import MAX_TRIED, Alignment, align
@@ -24,11 +25,16 @@ from memplane.domain.comparison_roles import (
 )
 from memplane.domain.comparison_rules import verdict_of
 from memplane.domain.comparison_same import is_apart, is_same, is_turned
-from memplane.domain.comparison_verdicts import Bands, Verdict
+from memplane.domain.comparison_verdicts import Bands, Judgement, Rule, Verdict
 
-__all__ = ["ANY_MODEL", "Bands", "MergeRules", "Statement", "Verdict", "compare"]
+__all__ = [
+    "ANY_MODEL", "Bands", "Judgement", "MergeRules", "Rule", "Statement", "Verdict", "compare", "compared_words",
+    "judge",
+]  # fmt: skip
 
 _USER = frozenset({"user"})
+MOST_WORDS = 12
+"""Of the words that a history keeps of a comparison, on each side."""
 ANY_MODEL = "*"
 """Names the bands of the embedding models that have none of their own."""
 
@@ -46,7 +52,12 @@ class MergeRules:
 
 
 def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> Verdict:
-    """What the new text is to the old one.
+    """What the new text is to the old one: the verdict of :func:`judge`."""
+    return judge(old, new, similarity, bands).verdict
+
+
+def judge(old: Statement, new: Statement, similarity: float, bands: Bands) -> Judgement:
+    """What the new text is to the old one, and by which rule.
 
     Args:
         old: the text that is stored.
@@ -56,36 +67,52 @@ def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> 
     """
     if similarity >= bands.fallback and not (old.reading.cut or new.reading.cut):
         lying = align(old.reading, new.reading)
-        verdict = verdict_of(old, new, similarity, bands)
+        verdict, rule = verdict_of(old, new, similarity, bands), Rule.WORDS
         if verdict is None or _is_vetoed(verdict, lying):
-            verdict = _by_meaning(lying, similarity, bands)
+            verdict, rule = _by_meaning(lying, similarity, bands), Rule.ALIGNED
         if verdict is Verdict.UPDATED and similarity >= bands.check and _is_unchanged(lying):
-            verdict = Verdict.SAME
+            verdict, rule = Verdict.SAME, Rule.REWORDED
         if verdict is Verdict.SAME and is_turned(old.text, new.text):
-            verdict = Verdict.RELATED
+            verdict, rule = Verdict.RELATED, Rule.TURNED
         if verdict is None and names_replaced(lying) and is_proven(lying, Verdict.UPDATED):
-            verdict = Verdict.UPDATED
-        if verdict is not None and verdict.supersedes:
-            verdict = _proven(verdict, lying, old.text, new.text)
-        if verdict is not None:
-            return verdict
+            verdict, rule = Verdict.UPDATED, Rule.REPLACED_NAME
+        found = None if verdict is None else Judgement(verdict, rule)
+        if found is not None and found.verdict.supersedes:
+            found = _proven(found, lying, old.text, new.text)
+        if found is not None:
+            return found
     if similarity >= bands.link_min:
-        return Verdict.RELATED
+        return Judgement(Verdict.RELATED, Rule.SIMILARITY)
     common = len((old.keys & new.keys) - _USER)
     if common and common >= bands.shared_min * len((old.keys | new.keys) - _USER):
-        return Verdict.RELATED
-    return Verdict.UNRELATED
+        return Judgement(Verdict.RELATED, Rule.SHARED_WORDS)
+    return Judgement(Verdict.UNRELATED, Rule.NONE)
 
 
-def _proven(verdict: Verdict, lying: Alignment, old: str, new: str) -> Verdict | None:
+def compared_words(old: Statement, new: Statement) -> dict[str, list[str]]:
+    """The content words by which two texts were compared: those of both, and those of each alone."""
+    return {
+        "common": _surfaces(new, old.keys & new.keys),
+        "old": _surfaces(old, old.keys - new.keys),
+        "new": _surfaces(new, new.keys - old.keys),
+    }
+
+
+def _surfaces(of: Statement, keys: AbstractSet[str]) -> list[str]:
+    """Words as they are written, in their order."""
+    return [token.surface for key, token in of.tokens.items() if key in keys][:MOST_WORDS]
+
+
+def _proven(found: Judgement, lying: Alignment, old: str, new: str) -> Judgement | None:
     """A verdict that ends the old text, where the words prove it; else at most a suspicion."""
+    verdict = found.verdict
     if is_hypothetical(old, new):
         return None
     if may_both_hold(lying, verdict, old, new):
-        return Verdict.SUSPECTED if is_anchored(lying) else None
+        return Judgement(Verdict.SUSPECTED, Rule.BOTH_MAY_HOLD) if is_anchored(lying) else None
     if is_proven(lying, verdict) and (verdict is Verdict.UPDATED or not ends_one_of_several(lying, old)):
-        return verdict
-    return Verdict.SUSPECTED if is_anchored(lying) else None
+        return found
+    return Judgement(Verdict.SUSPECTED, Rule.UNPROVEN) if is_anchored(lying) else None
 
 
 def _is_unchanged(lying: Alignment) -> bool:

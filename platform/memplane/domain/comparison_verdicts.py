@@ -21,6 +21,37 @@ class Verdict(StrEnum):
         return self in (Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED)
 
 
+class Rule(StrEnum):
+    """What decided a verdict.
+
+    ``same_text``: nothing but spelling differs · ``words``: the content words of both · ``aligned_words``: words of
+    one meaning or of opposite ones · ``reworded_value``: the value in other words · ``turned``: the same words the
+    other way round · ``replaced_name``: one name in the place of another · ``both_may_hold`` and ``unproven``: the
+    words look like a contradiction and do not prove it · ``similarity``: the meaning alone · ``shared_words``: enough
+    words in common · ``none``.
+    """
+
+    SAME_TEXT = "same_text"
+    WORDS = "words"
+    ALIGNED = "aligned_words"
+    REWORDED = "reworded_value"
+    TURNED = "turned"
+    REPLACED_NAME = "replaced_name"
+    BOTH_MAY_HOLD = "both_may_hold"
+    UNPROVEN = "unproven"
+    SIMILARITY = "similarity"
+    SHARED_WORDS = "shared_words"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, and the rule that gave it."""
+
+    verdict: Verdict
+    rule: Rule
+
+
 @dataclass(frozen=True, slots=True)
 class Bands:
     """Cosines from which a verdict may be given; measured for one embedding model.

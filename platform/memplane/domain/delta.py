@@ -20,6 +20,7 @@ class ChangeEvent(StrEnum):
     MERGED = "merged"
     DELETED = "deleted"
     SOFT_DELETED = "soft_deleted"
+    ARCHIVED = "archived"
     RESTORED = "restored"
     SUPERSEDED = "superseded"
     TURN = "turn"
@@ -31,6 +32,7 @@ _MARKS = {
     ChangeEvent.MERGED: "↔merged",
     ChangeEvent.DELETED: "−deleted",
     ChangeEvent.SOFT_DELETED: "~soft_deleted",
+    ChangeEvent.ARCHIVED: "▽archived",
     ChangeEvent.RESTORED: "⟲restored",
     ChangeEvent.SUPERSEDED: "↷superseded",
 }
@@ -58,7 +60,7 @@ def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
     """The changes that a header shows, in their order, and how many memories changed.
 
     The latest change of each memory counts; the most important come first, then the newest. A memory that was created
-    and deleted in between is left out.
+    and deleted or archived in between is left out.
     """
     latest: dict[UUID, Change] = {}
     created: set[UUID] = set()
@@ -70,7 +72,7 @@ def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
         elif change.memory_id in created and change.event is ChangeEvent.UPDATED:
             change = _as_created(change)  # noqa: PLW2901 - new to the reader, though already edited
         latest[change.memory_id] = change
-    gone = {ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED}
+    gone = {ChangeEvent.DELETED, ChangeEvent.SOFT_DELETED, ChangeEvent.ARCHIVED}
     told = [c for c in latest.values() if not (c.event in gone and c.memory_id in created)]
     told.sort(key=lambda c: (-c.importance, -c.rev))
     return told[:MAX_BULLETS], len(told)

@@ -79,6 +79,14 @@ def contextual_bm25(signals: Signals, parameters: Bm25) -> Floats:
     return total
 
 
+def by_words(signals: Signals) -> list[tuple[int, float]]:
+    """The units that hold a word of the question, with their BM25 as a share of the best."""
+    lexical = contextual_bm25(signals, Bm25(before=(), after=()))
+    best = float(lexical.max(initial=0.0))
+    (places,) = np.nonzero(lexical > 0)
+    return [(int(place), float(lexical[place]) / best) for place in places]
+
+
 def closest(signals: Signals, limit: int) -> list[tuple[int, float]]:
     """The units that are nearest by meaning, and those that are nearest by words, with their cosine (0 without one).
 

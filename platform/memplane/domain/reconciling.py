@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from heapq import nlargest
 
-from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.comparison import Bands, Judgement, Rule, Statement, Verdict, compare, compared_words, judge
 from memplane.domain.items import is_item
 from memplane.domain.memory import FULL_AUTHORITY, Memory, MemoryText, MemoryType, Source, State, weight
 from memplane.domain.merging import same_words
@@ -44,11 +44,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A memory that is there, how similar it is (cosine), and what the later of both is to the earlier one."""
+    """A memory that is there, its cosine, what the later of both is to the earlier one, by which rule."""
 
     memory: Memory
     similarity: float
     verdict: Verdict
+    rule: Rule = Rule.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +81,25 @@ def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -
     """What a new memory is to each of its neighbours, or they to it where they are later; most similar first."""
     if new.type not in COMPARED:
         return [
-            Neighbour(memory, similarity, Verdict.SAME if _in_same_words(new, memory) else Verdict.RELATED)
+            Neighbour(memory, similarity, Verdict.SAME, Rule.SAME_TEXT)
+            if _in_same_words(new, memory)
+            else Neighbour(memory, similarity, Verdict.RELATED)
             for memory, similarity in found
         ]
     statement = Statement.of(new.text.content)
     return [
-        Neighbour(memory, similarity, _told(new, statement, memory, similarity, bands)) for memory, similarity in found
+        Neighbour(memory, similarity, judged.verdict, judged.rule)
+        for memory, similarity in found
+        for judged in (_judged(new, statement, memory, similarity, bands),)
     ]
 
 
-def _told(new: Memory, statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Verdict:
+def compared_in(older: Memory, newer: Memory) -> dict[str, list[str]]:
+    """The words by which two memories were compared."""
+    return compared_words(_statement(older.text.content), _statement(newer.text.content))
+
+
+def _judged(new: Memory, statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Judgement:
     """What a new memory is to one that is there.
 
     Words alone decide whether a less trusted writer contradicts a more trusted one: an odd name makes a claim unlike
@@ -97,13 +107,13 @@ def _told(new: Memory, statement: Statement, memory: Memory, similarity: float, 
     """
     later = said_at(memory) > said_at(new)
     if _in_same_words(new, memory):
-        return Verdict.SAME
-    verdict = _verdict(statement, memory, similarity, bands, later=later)
+        return Judgement(Verdict.SAME, Rule.SAME_TEXT)
+    judged = _judgement(statement, memory, similarity, bands, later=later)
     trusted_less = new.authority < FULL_AUTHORITY and new.authority < weight(memory)
-    if trusted_less and verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
-        by_words = _verdict(statement, memory, bands.update, bands, later=later)
-        return by_words if by_words in OVERRULES else verdict
-    return verdict
+    if trusted_less and judged.verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
+        by_words = _judgement(statement, memory, bands.update, bands, later=later)
+        return by_words if by_words.verdict in OVERRULES else judged
+    return judged
 
 
 def _in_same_words(new: Memory, memory: Memory) -> bool:
@@ -111,12 +121,12 @@ def _in_same_words(new: Memory, memory: Memory) -> bool:
     return not is_item(new.external_id or memory.external_id) and same_words(new.text, memory.text)
 
 
-def _verdict(statement: Statement, memory: Memory, similarity: float, bands: Bands, *, later: bool) -> Verdict:
+def _judgement(statement: Statement, memory: Memory, similarity: float, bands: Bands, *, later: bool) -> Judgement:
     """What a text is to one that is there, or what that one is to it when it is the later one."""
     if similarity < bands.fallback:
-        return Verdict.UNRELATED
+        return Judgement(Verdict.UNRELATED, Rule.NONE)
     there = _statement(memory.text.content)
-    return compare(statement, there, similarity, bands) if later else compare(there, statement, similarity, bands)
+    return judge(statement, there, similarity, bands) if later else judge(there, statement, similarity, bands)
 
 
 def decide(

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
+    Layer,
     MemoryType,
     Role,
     State,
@@ -21,7 +22,7 @@ class Filters:
     """Optional conditions of a request; each can only narrow.
 
     ``importance`` bounds are inclusive; ``updated_after`` is inclusive and ``updated_before`` exclusive; every tag
-    must be present.
+    must be present, of several types or entities any one is enough.
     """
 
     user_id: str | None = None
@@ -30,9 +31,11 @@ class Filters:
     actor_id: str | None = None
     role: Role | None = None
     thread_id: str | None = None
-    type: MemoryType | None = None
+    types: tuple[MemoryType, ...] = ()
+    visibility: Visibility | None = None
+    layer: Layer | None = None
     tags: tuple[str, ...] = ()
-    entity: str | None = None
+    entities: tuple[str, ...] = ()
     pinned: bool | None = None
     importance_min: int | None = None
     importance_max: int | None = None

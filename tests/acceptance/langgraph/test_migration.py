@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
 from memplane.adapters.langgraph.migration import CheckpointMigration, Fate, MigratedThread
+from memplane.adapters.langgraph.postgres_source import address, threads_in_database
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import FoundCheckpoint, threads_in
 from memplane.domain.errors import CheckpointMismatch, Invalid, NotFound, UndeclaredType
@@ -124,6 +127,63 @@ def test_everything_is_there_and_a_graph_goes_on(place: Database | File, tmp_pat
             assert state.data["graph"]["channels"]  # type: ignore[index]  # an object
 
     asyncio.run(run())
+
+
+@pytest.fixture
+def graphs(request: pytest.FixtureRequest) -> str:
+    """A database of its own, filled by an official PostgresSaver: its address."""
+    database: Database = request.getfixturevalue("database")
+    address = database.admin_url
+
+    async def fill_it() -> None:
+        async with AsyncPostgresSaver.from_conn_string(address) as saver:
+            await saver.setup()
+            await fill(saver)
+
+    with psycopg.connect(address, autocommit=True) as admin:
+        admin.execute("DROP SCHEMA IF EXISTS graphs CASCADE")
+        admin.execute("CREATE SCHEMA graphs")
+    address = f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3Dgraphs"
+    asyncio.run(fill_it())
+    return address
+
+
+def test_an_official_postgres_saver_is_taken_over(place: Database | File, graphs: str) -> None:
+    async def run() -> None:
+        serde = StrictSerializer(())
+        async with savers(place, principal(place.new_tenant())) as (saver,):
+            migration = CheckpointMigration(saver._checkpoints, saver._caller, serde, USER)  # type: ignore[arg-type]  # a principal
+            done = await migration.run(threads_in_database(graphs, serde))
+            assert {each.thread_id: each.fate for each in done} == dict.fromkeys(
+                ("again and again", "asked", "branched"), Fate.COPIED
+            )
+            assert all(each.digest and each.checkpoints > 3 for each in done)
+            assert sum(each.writes for each in done) > 10
+            again = await migration.run(threads_in_database(graphs, serde))
+            assert [(each.fate, each.digest) for each in again] == [(Fate.THERE, each.digest) for each in done]
+            async with AsyncPostgresSaver.from_conn_string(graphs) as official:
+                for thread in ("asked", "branched", "again and again"):
+                    assert await history(saver, thread, USER) == await history(official, thread, None)
+            ended = await asking(saver).ainvoke(Command(resume="yes"), at("asked", USER))
+            assert ended["messages"][-1] == HumanMessage("yes", id="1")
+            assert {each.fate for each in await migration.run(threads_in_database(graphs, serde))} == {Fate.THERE}
+            with psycopg.connect(graphs) as source:  # a value that is another one now is not taken for the same
+                source.execute("DELETE FROM checkpoint_blobs WHERE thread_id = 'branched' AND channel = 'messages'")
+            changed = await migration.run(threads_in_database(graphs, serde))
+            assert [each.thread_id for each in changed if each.fate is Fate.DIFFERS] == ["branched"]
+
+    asyncio.run(run())
+
+
+def test_a_database_without_a_saver_and_one_that_is_away_are_refused(graphs: str) -> None:
+    serde = StrictSerializer(())
+    assert len(list(threads_in_database(graphs, serde))) == 3, "the control"
+    with pytest.raises(Invalid, match="PostgresSaver"):
+        list(threads_in_database(graphs.replace("%3Dgraphs", "%3Dnowhere"), serde))
+    with pytest.raises(Invalid) as away:
+        list(threads_in_database("postgresql://ana:secret@127.0.0.1:1/none", serde))
+    assert "secret" not in str(away.value)
+    assert address("postgresql://ana:secret@db:5432/graphs?options=x") == "postgresql://db:5432/graphs"
 
 
 def test_a_saver_s_history_is_the_same_on_both_sides(place: Database | File, tmp_path: Path) -> None:

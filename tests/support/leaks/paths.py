@@ -88,6 +88,12 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield _query(f"as of {how}", BELIEVED, query="clerk hall", as_of=moment, **ALL, return_="full")
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
     yield _list("disputed", DISPUTED, trust_state="disputed")
+    state = ("superseded", "archived", "soft_deleted")[turn % 3]
+    yield _list(f"state {state}", frozenset({state}), state=state)
+    yield _list(f"words, {state}", frozenset({state}), state=state, q="clerk met hall")
+    yield _list("words", q="clerk met hall", layer="mid")
+    narrow = {"types": ["semantic", "episodic"], "visibility": ("private", "shared", "social")[turn % 3]}
+    yield _query("types and a store", NOW, query="clerk hall", filters=narrow, **some)
     yield Ask(f"GET {CONSENTS}", "all", PROPOSED, CONSENTS, {"limit": 200})
     yield Ask(f"GET {CONFLICTS}", "newest", NOW, CONFLICTS, {"limit": 200})
     for user in USERS:
@@ -130,17 +136,23 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     yield _one("", record, LISTED, NOTHING)
     yield _one("/history", record, EVER, EVER)  # what overruled it is told beside it
     yield _one("/why", record, EVER, LISTED)
+    yield _one("/why", record, EVER, LISTED, query="clerk met hall", ranking="rrf")
     yield _one("/related", record, LISTED, LISTED, limit=100)
     if "entity" in record.words:
         path = f"{ENTITIES}/{world.entity(record)}"
         yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)
+        page = {"limit": 1, "cursor": record.id}
+        yield Ask(
+            f"GET {ENTITIES}/{{entity_id}}", "a page", LISTED, path, page, target=record, own=LISTED, there=LISTED
+        )
 
 
 def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
     """Requests that name words of a record; ``turn`` chooses among ways that differ little."""
     words, user = record.words, record.place.user
     yield _query("its word", NOW, record, query=words["text" if record.turn else "content"], top_k=3, explain=True)
-    yield list(_filtered(record))[turn % 8]
+    ways = list(_filtered(record))
+    yield ways[turn % len(ways)]
     if not record.turn:
         alias = world.alias_of(record)
         named = {"user_id": user, "name": f"{alias.word} hall" if alias else words.get("entity", words["content"])}
@@ -158,6 +170,9 @@ def _filtered(record: Record) -> Iterator[Ask]:
     tag = words.get("tag", "none")
     yield _query("filter tag", NOW, record, filters={"tags": [tag]})
     yield _query("filter entity", NOW, record, query="hall", filters={"entity": words.get("entity", "none")})
+    several = [words.get("entity", "none"), "Nobody"]
+    yield _query("filter entities", NOW, record, query="hall", filters={"entity": several})
+    yield _query("filter category", NOW, record, query="hall", filters={"category": record.place.category}, top_k=3)
     yield _query("filter actor", NOW, record, filters={"actor_id": words.get("actor", "none")}, return_="full")
     yield _query("filter run", NOW, record, query="clerk", filters={"run_id": words.get("run", "none")})
     yield _query("filter thread", NOW, record, filters={"thread_id": record.thread, "user_id": user}, top_k=3)

@@ -18,7 +18,8 @@ from memplane.domain.errors import CheckpointMismatch, Invalid, NotFound, Undecl
 FORMAT = "memplane-checkpoints-1"
 _SQLITE = b"SQLite format 3\x00"
 _READABLE = frozenset({"msgpack", "null", "bytes", "bytearray"})
-_ABSENT = "empty"
+ABSENT = "empty"
+"""How a saver notes that a channel has no value."""
 Typed = tuple[str, bytes]
 
 
@@ -66,7 +67,7 @@ def export_checkpoints(saver: InMemorySaver, file: Path) -> int:
                         "parent": parent,
                         "checkpoint": _coded(checkpoint),
                         "metadata": _coded(metadata),
-                        "values": {name: _coded(each) for name, each in blobs.items() if each[0] != _ABSENT},
+                        "values": {name: _coded(each) for name, each in blobs.items() if each[0] != ABSENT},
                         "writes": [
                             [task, path, idx, channel, *_coded(value)]
                             for (_, idx), (task, channel, value, path) in writes.items()
@@ -120,7 +121,7 @@ def _of_line(row: Mapping[str, Any], serde: StrictSerializer) -> FoundCheckpoint
     ]
     metadata = serde.loads_typed(_decoded(row["metadata"]))
     whole = {**checkpoint, "channel_values": {**checkpoint.get("channel_values", {}), **values}}
-    return FoundCheckpoint(row["namespace"], row["id"], row["parent"], whole, metadata, _readable(writes, serde))
+    return FoundCheckpoint(row["namespace"], row["id"], row["parent"], whole, metadata, readable(writes, serde))
 
 
 def _in_database(file: Path, serde: StrictSerializer) -> Iterator[tuple[str, list[FoundCheckpoint]]]:
@@ -163,10 +164,10 @@ def _of_row(
     ]
     whole = serde.loads_typed((kind, checkpoint))
     told = {} if metadata is None else json.loads(metadata)
-    return FoundCheckpoint(namespace, checkpoint_id, parent or None, whole, told, _readable(writes, serde))
+    return FoundCheckpoint(namespace, checkpoint_id, parent or None, whole, told, readable(writes, serde))
 
 
-def _readable(writes: Sequence[TaskWrite], serde: StrictSerializer) -> Sequence[TaskWrite]:
+def readable(writes: Sequence[TaskWrite], serde: StrictSerializer) -> Sequence[TaskWrite]:
     """What tasks wrote, as it stands, once it is known that it can be read.
 
     Raises:
@@ -179,7 +180,7 @@ def _readable(writes: Sequence[TaskWrite], serde: StrictSerializer) -> Sequence[
 
 def _coded(value: Typed) -> tuple[str, str]:
     kind, data = value
-    if kind not in _READABLE | {_ABSENT}:
+    if kind not in _READABLE | {ABSENT}:
         raise UndeclaredType(f"a value is kept as {kind}, which is not exported; keep a type that LangGraph knows")
     return kind, base64.b64encode(data).decode()
 

@@ -14,7 +14,16 @@ from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
 from memplane.application.ports import Unit
-from memplane.application.records import ConflictPair, ContextField, Entity, EntityQuery, Proposal, ProposalQuery
+from memplane.application.records import (
+    ConflictPair,
+    ContextField,
+    Entity,
+    EntityProfile,
+    EntityQuery,
+    Proposal,
+    ProposalQuery,
+    RelatedEntity,
+)
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
@@ -147,6 +156,12 @@ class SqlReader(ABC):
             )
             for row in rows
         ]
+
+    async def profile(self, scope: Scope, entity: UUID, before: UUID | None, limits: tuple[int, int]) -> EntityProfile:
+        """What memories in scope say of an entity: see :func:`statements.profile`."""
+        memories, last, others = await self.rows_of_all(statements.profile(scope, self.syntax, entity, before, limits))
+        related = [RelatedEntity(row["id"], row["kind"], row["name"], row["memories"]) for row in others]
+        return EntityProfile([memory_of(row) for row in memories], related, last[0]["recorded_at"])
 
     async def changed_after(
         self, scope: Scope, ids: Sequence[UUID], moment: datetime

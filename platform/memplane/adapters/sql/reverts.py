@@ -74,6 +74,7 @@ class SqlReverts:
         own = _H.meta["key"].as_string() == writer.key_id if writer.key_id else _H.actor == writer.actor
         return self._with_undo(statement).where(
             _H.tenant_id == self._tenant, _H.id >= first_id(writer.since - _CLOCKS), _H.ts >= writer.since, own,
+            _H.event != HistoryEvent.LINK,  # relations are found by their memories
             _O.reverted_by.is_(None),
         )  # fmt: skip
 
@@ -91,7 +92,7 @@ class SqlReverts:
             then = (await self._session.execute(first)).scalar_one_or_none()
             begin = since if then is None else min(since, then)
             statement = self._with_undo(sa.select(*_DEED)).where(
-                _H.tenant_id == self._tenant, _H.memory_id.in_(some), _H.ts >= begin
+                _H.tenant_id == self._tenant, _H.memory_id.in_(some), _H.ts >= begin, _H.event != HistoryEvent.LINK
             )
             for row in (await self._session.execute(statement.order_by(_H.ts, _H.id))).mappings():
                 found[row["memory_id"]].append(_deed_of(dict(row)))

@@ -136,9 +136,11 @@ def turns_in(scope: Scope, syntax: Syntax, alias: str = "t") -> Predicate | None
     if (
         not scope.turns
         or Visibility.PRIVATE not in scope.visibilities
-        or chosen.type not in (None, MemoryType.EPISODIC)
+        or (chosen.types and MemoryType.EPISODIC not in chosen.types)
+        or chosen.visibility not in (None, Visibility.PRIVATE)
+        or chosen.layer is not None
         or chosen.tags
-        or chosen.entity is not None
+        or chosen.entities
         or chosen.pinned
         or not importance_fits
     ):
@@ -208,7 +210,12 @@ def _memory_filters(found: Predicate, scope: Scope, alias: str) -> None:
     chosen = scope.filters
     _speech_filters(found, scope, alias)
     _time_filters(found, scope, f"{alias}.updated_at")
-    found.equal_if(f"{alias}.type", "f_type", chosen.type)
+    if len(chosen.types) == 1:
+        found.compare(f"{alias}.type", "=", "f_type", chosen.types[0])
+    elif chosen.types:
+        found.one_of(f"{alias}.type", "f_types", sorted(chosen.types))
+    found.equal_if(f"{alias}.visibility", "f_visibility", chosen.visibility)
+    found.equal_if(f"{alias}.layer", "f_layer", chosen.layer)
     found.equal_if(f"{alias}.pinned", "f_pinned", chosen.pinned)
     if chosen.importance_min is not None:
         found.compare(f"{alias}.importance", ">=", "importance_min", chosen.importance_min)
@@ -217,9 +224,9 @@ def _memory_filters(found: Predicate, scope: Scope, alias: str) -> None:
     if chosen.tags:
         found.conditions.append(found.syntax.holds_all(f"{alias}.tags", "f_tags"))
         found.values["f_tags"] = [tag.casefold() for tag in chosen.tags]
-    if chosen.entity is not None:
+    if chosen.entities:
         by = {"name": "e.name_key", "alias_name": "a.alias_key"}
-        names = {part: found.syntax.any_of(column, "f_entity") for part, column in by.items()}
+        names = {part: found.syntax.any_of(column, "f_entities") for part, column in by.items()}
         found.conditions.append(_MENTIONS.format(alias=alias, **names))
-        asked = " ".join(chosen.entity.casefold().split())
-        found.values["f_entity"] = sorted({asked, key_of(chosen.entity)})
+        keys = {key for name in chosen.entities for key in (" ".join(name.casefold().split()), key_of(name))}
+        found.values["f_entities"] = sorted(keys)

@@ -125,7 +125,7 @@ SELECT c.rev, CASE WHEN f.created = 1 AND c.event = 'updated' THEN 'created' ELS
  WHERE c.tenant_id = {tenant} AND c.user_id = {user_id} AND c.thread_id = {thread_id} AND c.rev = f.rev
    AND c.memory_id = f.memory_id AND m.id = f.memory_id AND m.user_id = c.user_id AND {scope}
    AND (m.expires_at IS NULL OR m.expires_at > {now} OR c.event IN ('deleted', 'soft_deleted'))
-   AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted'))
+   AND NOT (f.created = 1 AND c.event IN ('deleted', 'soft_deleted', 'archived'))
  ORDER BY m.importance DESC, c.rev DESC LIMIT {limit}"""
 
 # Served by ix_history_memory and pk_memories.
@@ -147,6 +147,22 @@ _ALIASED = (
     "EXISTS (SELECT 1 FROM entity_aliases a WHERE a.tenant_id = e.tenant_id AND a.entity_id = e.id"
     " AND a.alias_key = {key})"
 )
+
+# Of one entity: served by ix_memory_entities_entity, pk_memories, pk_memory_entities and pk_entities.
+_MENTIONS_OF = """
+SELECT {columns} FROM memory_entities me CROSS JOIN memories m
+ WHERE me.tenant_id = {tenant} AND me.entity_id = {entity} AND m.id = me.memory_id AND {scope} AND {page}
+ ORDER BY m.id DESC LIMIT {limit}"""
+_LAST_MENTION = """
+SELECT max(coalesce(m.asserted_at, m.recorded_at)) AS recorded_at FROM memory_entities me CROSS JOIN memories m
+ WHERE me.tenant_id = {tenant} AND me.entity_id = {entity} AND m.id = me.memory_id AND {scope}"""
+_MENTIONED_WITH = """
+SELECT e.id, e.kind, e.name, count(*) AS memories
+  FROM memory_entities me CROSS JOIN memories m CROSS JOIN memory_entities o CROSS JOIN entities e
+ WHERE me.tenant_id = {tenant} AND me.entity_id = {entity} AND m.id = me.memory_id AND {scope}
+   AND o.tenant_id = {tenant} AND o.memory_id = m.id AND o.entity_id <> {entity}
+   AND e.tenant_id = {tenant} AND e.id = o.entity_id
+ GROUP BY e.id, e.kind, e.name ORDER BY count(*) DESC, e.name, e.id LIMIT {most}"""
 
 # Served by uq_entity_aliases_tenant_id_entity_id_alias_key.
 _ALIASES = """
@@ -331,6 +347,27 @@ def entities(scope: Scope, syntax: Syntax, wanted: EntityQuery, limit: int) -> S
         asked.values["e_key"] = wanted.key
     allowed.values |= asked.values
     return _filled(_ENTITIES, allowed, {"limit": limit}, wanted=asked.sql or "true")
+
+
+def profile(
+    scope: Scope, syntax: Syntax, entity: UUID, before: UUID | None, limits: tuple[int, int]
+) -> list[Statement]:
+    """Of an entity: a page of the memories in scope that mention it, the last mention, and whom they mention besides.
+
+    ``limits`` are the most memories and the most other entities.
+    """
+    made: list[Statement] = []
+    for template in (_MENTIONS_OF, _LAST_MENTION, _MENTIONED_WITH):
+        allowed = memories_in(scope, syntax)
+        values: dict[str, object] = {"entity": entity}
+        parts: dict[str, str] = {}
+        if template is _MENTIONS_OF:
+            values["limit"] = limits[0]
+            parts = {"columns": _MEMORY, "page": _page("m.id", allowed, before)}
+        elif template is _MENTIONED_WITH:
+            values["most"] = limits[1]
+        made.append(_filled(template, allowed, values, **parts))
+    return made
 
 
 def aliases(tenant: str, syntax: Syntax, ids: Sequence[UUID]) -> Statement:

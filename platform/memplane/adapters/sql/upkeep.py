@@ -151,7 +151,9 @@ class SqlUpkeep:
             )
             await self._session.execute(statement.values(**values))
 
-    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> tuple[str, Activity] | None:
+    async def crowded(
+        self, most: int, layer: Layer | None, after: str | None, user: str | None = None
+    ) -> tuple[str, Activity] | None:
         """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
         m, a = tables.memories.c, tables.user_activity.c
         statement = sa.select(m.user_id).where(m.tenant_id == self._tenant, m.state == State.ACTIVE)
@@ -159,6 +161,8 @@ class SqlUpkeep:
             statement = statement.where(m.layer == layer)
         if after is not None:
             statement = statement.where(m.user_id > after)
+        if user is not None:
+            statement = statement.where(m.user_id == user)
         first = statement.group_by(m.user_id).having(sa.func.count() > most).order_by(m.user_id).limit(1).subquery()
         theirs = sa.and_(a.tenant_id == self._tenant, a.user_id == first.c.user_id)
         found = sa.select(first.c.user_id, a.last_at, a.resumed_at).select_from(
@@ -209,9 +213,10 @@ class SqlUpkeep:
         gone = sa.delete(tables.idempotency_keys).where(*old, k.created_at <= row.last)
         return Swept(await self._session.changed(gone), row.last if row.found == limit else None)
 
-    async def tally(self, since: datetime) -> Mapping[str, float]:
+    async def tally(self, since: datetime, user: str | None = None) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
         m, h = tables.memories.c, tables.history.c
+        of_user = (m.user_id == user, h.of_user == user) if user is not None else (sa.true(), sa.true())
         active = m.state == State.ACTIVE
         made = sa.select(
             sa.func.count().label("memories"),
@@ -228,23 +233,24 @@ class SqlUpkeep:
                 sa.func.avg(sa.case((active, m[name]))).label(f"average_{name}")
                 for name in ("confidence", "importance", "hits", "mention_count")
             ),
-        ).where(m.tenant_id == self._tenant)
+        ).where(m.tenant_id == self._tenant, of_user[0])
         row = (await self._session.execute(made)).mappings().one()
         found = {name.replace("active_", ""): float(value or 0) for name, value in row.items()}
         done = sa.select(h.event, sa.func.count().label("times")).where(
-            h.tenant_id == self._tenant, h.ts > since, h.event.in_([event for event, _ in _TALLIED])
+            h.tenant_id == self._tenant, h.ts > since, h.event.in_([event for event, _ in _TALLIED]), of_user[1]
         )
         counts = {row.event: row.times for row in await self._session.execute(done.group_by(h.event))}
         for event, name in _TALLIED:
             found[name] = found.get(name, 0.0) + float(counts.get(event, 0))
-        found["extraction_errors"] = float((await self._session.execute(self._failed(since))).scalar_one())
+        found["extraction_errors"] = float((await self._session.execute(self._failed(since, user))).scalar_one())
         return {name: round(value, 4) for name, value in found.items()}
 
-    def _failed(self, since: datetime) -> sa.Select[int]:
+    def _failed(self, since: datetime, user: str | None) -> sa.Select[int]:
         """How many facts of turns were lost since a moment because something broke."""
         e = tables.events.c
         of = (e.tenant_id == self._tenant, e.node.in_(("hotpath", "worker")), e.ts > since)
-        return sa.select(sa.func.count()).where(*of, e.op == EXTRACT, e.status == "error")
+        failed = sa.select(sa.func.count()).where(*of, e.op == EXTRACT, e.status == "error")
+        return failed if user is None else failed.where(e.user_id == user)
 
 
 _TALLIED = (
@@ -283,7 +289,12 @@ def _holds_a_field() -> sa.ColumnElement[bool]:
 
 
 def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
-    """Which of a tenant's memories a job looks at."""
+    """Which of a tenant's memories a job looks at, of one user where one is named."""
+    found = _due(wanted)
+    return found if wanted.user is None else [tables.memories.c.user_id == wanted.user, *found]
+
+
+def _due(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
     m = tables.memories.c
     match wanted.due:
         case Due.EXPIRED:

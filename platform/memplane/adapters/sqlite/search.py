@@ -192,7 +192,7 @@ def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -
     )
     wanted = [(source, allowed, cache) for source, allowed, cache in sources if allowed is not None]
     key = _key([allowed for _, allowed, _ in wanted])
-    lasting = scope.filters.entity is None
+    lasting = not scope.filters.entities
     kept = caches.scopes.find(key, changes, _time(scope)) if lasting else None
     if kept is not None:
         return kept

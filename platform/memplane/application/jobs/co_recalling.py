@@ -1,6 +1,6 @@
 """The job `co_recall`: memories that were recalled together again and again are linked, and others no longer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
@@ -8,7 +8,8 @@ from uuid import UUID
 from memplane.application.gateway import Write
 from memplane.application.jobs.steps import Batch, Step
 from memplane.application.offload import offload
-from memplane.domain.co_recall import Counted, settled
+from memplane.application.records import Linked
+from memplane.domain.co_recall import CO_RECALLED, Counted, settled
 from memplane.domain.principal import Principal
 
 JOB = "co_recall"
@@ -36,10 +37,26 @@ async def _settled(write: Write, as_of: datetime, place: str | None) -> Batch:
     await store.strengthen(strengths)
     await store.forget(gone)
     before = {each.id: each.strength for each in pairs}
+    left = strengths | dict.fromkeys(gone, 0.0)
+    await _note(
+        write, [each for each in pairs if bool(before[each.id]) != bool(left.get(each.id, each.strength))], left
+    )
     counts["linked"] = sum(before[each] == 0 < strength for each, strength in strengths.items())
     counts["unlinked"] = sum(strength == 0 for strength in strengths.values())
     counts["forgotten"] = len(gone)
     return Batch(counts, more)
+
+
+async def _note(write: Write, pairs: Sequence[Counted], strengths: Mapping[UUID, float]) -> None:
+    """Note in the history which memories are linked from now on, and which no longer."""
+    ends = {end for each in pairs for end in (each.from_id, each.to_id)}
+    known = {each.id: each for each in await write.uow.repairs.memories(ends)} if ends else {}
+    for each in pairs:
+        if each.from_id in known and each.to_id in known:
+            strength = strengths[each.id]
+            link = Linked(known[each.to_id], CO_RECALLED, strength or each.strength)
+            write.linked(known[each.from_id], [link], removed=not strength)
+    await write.settle("", None)
 
 
 def _all_settled(pairs: Sequence[Counted], as_of: datetime) -> tuple[dict[UUID, float], list[UUID]]:

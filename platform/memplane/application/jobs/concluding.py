@@ -326,7 +326,7 @@ def _lies(memory: Memory) -> tuple[str, str, str, str]:
 
 def of_type(scope: Scope, kind: MemoryType) -> Scope:
     """A scope's memories of one type."""
-    return replace(scope, turns=False, filters=replace(scope.filters, type=kind))
+    return replace(scope, turns=False, filters=replace(scope.filters, types=(kind,)))
 
 
 async def answered(

@@ -60,7 +60,9 @@ class Upkeep(Protocol):
         """Settle memories that are locked; without a version."""
         ...
 
-    async def crowded(self, most: int, layer: Layer | None, after: str | None) -> tuple[str, Activity] | None:
+    async def crowded(
+        self, most: int, layer: Layer | None, after: str | None, user: str | None = None
+    ) -> tuple[str, Activity] | None:
         """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
         ...
 
@@ -86,7 +88,7 @@ class Upkeep(Protocol):
         """Remove proposals that lapsed by then, at most so many; how many were."""
         ...
 
-    async def tally(self, since: datetime) -> Mapping[str, float]:
+    async def tally(self, since: datetime, user: str | None = None) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
         ...
 

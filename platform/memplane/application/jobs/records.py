@@ -30,6 +30,7 @@ class Wanted:
         limit: of idle ones only those of less importance; of those to promote only those with as many hits.
         limits: the importance for some categories, instead of ``limit``.
         present_since: of idle and decaying ones only those of users who were active since then.
+        user: the only user.
     """
 
     due: Due
@@ -37,6 +38,7 @@ class Wanted:
     limit: int = 0
     limits: Mapping[str, int] = field(default_factory=dict)
     present_since: datetime | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

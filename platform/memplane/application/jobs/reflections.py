@@ -52,7 +52,7 @@ class ConcludeReflections:
 
     async def think(self, about: About) -> Thought:
         """Read the facts of the week, and ask what they come to."""
-        filters = replace(about.scope.filters, type=MemoryType.SEMANTIC)
+        filters = replace(about.scope.filters, types=(MemoryType.SEMANTIC,))
         facts = replace(about.scope, turns=False, filters=filters)
         async with self._storage.reading(about.principal.reach) as reader:
             found = await reader.memories(facts, before=None, limit=MOST_FACTS)

@@ -15,7 +15,7 @@ from memplane.application.jobs.repair_records import HeldRelation, Placing
 from memplane.application.jobs.steps import Batch, Step
 from memplane.application.offload import offload
 from memplane.application.ports import Policies, Storage
-from memplane.application.records import Edge
+from memplane.application.records import Edge, Linked
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.co_recall import CO_RECALLED
 from memplane.domain.comparison import Verdict
@@ -246,4 +246,7 @@ async def _link(write: Write, near: _Near) -> int:
     lonely = alone & near.lonely
     edges = [each for each in near.edges if {each.from_id, each.to_id} <= same and lonely & {each.from_id, each.to_id}]
     await write.uow.graph.link(edges, write.now)
+    for each in edges:
+        write.linked(here[each.from_id], [Linked(here[each.to_id], each.kind, each.strength)])
+    await write.settle("", None)
     return len(alone & {end for each in edges for end in (each.from_id, each.to_id)})

@@ -16,7 +16,7 @@ from memplane.domain.erasure import Erasure
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import DAY, Cause, Weighed, after, crowded_out, decayed, pruned
-from memplane.domain.memory import Layer, Memory
+from memplane.domain.memory import Layer, Memory, State
 from memplane.domain.principal import Principal
 from memplane.domain.text import instant
 
@@ -59,12 +59,12 @@ It is told who does the job, the moment by which the run decides, and where the 
 """
 
 
-async def expiry(write: Write, as_of: datetime, place: str | None) -> Batch:
+async def expiry(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
     """What has expired is gone from reads already; now it is deleted."""
-    return await _deleting(write, Wanted(Due.EXPIRED, as_of), Cause.EXPIRED, place)
+    return await _deleting(write, Wanted(Due.EXPIRED, as_of, user=user), Cause.EXPIRED, place)
 
 
-async def ttl(write: Write, as_of: datetime, place: str | None) -> Batch:
+async def ttl(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
     """What nobody asked for in a long time, and is of no importance, is deleted."""
     rules = write.policy.lifecycle
     wanted = Wanted(
@@ -73,6 +73,7 @@ async def ttl(write: Write, as_of: datetime, place: str | None) -> Batch:
         rules.importance_below,
         rules.importance_below_in,
         present_since(as_of, rules.away),
+        user,
     )
     found, following = await _found(write, wanted, place)
     since = await _ages_since(write, found, _touched, as_of)
@@ -97,48 +98,53 @@ async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
     return Batch({"faded": len(found) - len(gone), "deleted": len(gone)}, following)
 
 
-async def purge(write: Write, as_of: datetime, place: str | None) -> Batch:
-    """What is deleted, and can be restored no longer, is removed for good; then as old answers and counts of tokens."""
+async def purge(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
+    """What is deleted, and can be restored no longer, is removed for good; then as old answers and counts of tokens.
+
+    Of one user alone, what is deleted.
+    """
     old = as_of - write.policy.lifecycle.purge_after
     if place is not None and place.startswith(_ANSWERS):
         since = place.removeprefix(_ANSWERS)
         swept = await write.uow.upkeep.sweep_answers(instant(since) if since else None, old, BATCH)
         return Batch({"answers": swept.count}, f"{_ANSWERS}{swept.last.isoformat()}" if swept.last else None)
-    found, following = await _found(write, Wanted(Due.PURGE, as_of), place)
+    found, following = await _found(write, Wanted(Due.PURGE, as_of, user=user), place)
     for each in found:
         after(Cause.PURGED, each.state)
         write.removed(each)
     await write.uow.upkeep.purge(found)
-    await write.uow.budgets.sweep(old.date())
+    if user is None:
+        await write.uow.budgets.sweep(old.date())
     await write.settle("", None)  # no thread is told of what was gone before
-    return Batch({"purged": len(found)}, following or _ANSWERS)
+    return Batch({"purged": len(found)}, following or (_ANSWERS if user is None else None))
 
 
-async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
+async def layers(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
     """What was hit often and lately is settled; then users with too much that is not have the lowest archived."""
     rules = write.policy.lifecycle
     if place is None or not place.startswith(_SETTLED):
-        wanted = Wanted(Due.PROMOTED, as_of - rules.promote_within, rules.promote_hits)
+        wanted = Wanted(Due.PROMOTED, as_of - rules.promote_within, rules.promote_hits, user=user)
         found, following = await _found(write, wanted, place)
         await write.uow.upkeep.promote([each.id for each in found])
-        for user, memories in _by_user(found):
+        for owner, memories in _by_user(found):
             for each in memories:
                 settled = replace(each, layer=Layer.LONG)
                 write.changed(HistoryEvent.PROMOTE, None, settled, each, {"hits": each.hits})
-            await write.settle(user, None)
+            await write.settle(owner, None)
         return Batch({"promoted": len(found)}, following or _SETTLED)
     last = place.removeprefix(_SETTLED) or None
     batch = await _making_room(
-        write, last, as_of, (rules.capacity, Layer.MID, Cause.CROWDED), lambda all_: crowded_out(all_, rules, as_of)
-    )
+        write, (last, user), as_of, (rules.capacity, Layer.MID, Cause.CROWDED),
+        lambda all_: crowded_out(all_, rules, as_of),
+    )  # fmt: skip
     return replace(batch, place=None if batch.place is None else f"{_SETTLED}{batch.place}")
 
 
-async def size(write: Write, as_of: datetime, place: str | None) -> Batch:
+async def size(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
     """Users with too many memories have the lowest of them archived."""
     rules = write.policy.lifecycle
     return await _making_room(
-        write, place, as_of, (rules.max_size, None, Cause.PRUNED), lambda all_: pruned(all_, rules, as_of)
+        write, (place, user), as_of, (rules.max_size, None, Cause.PRUNED), lambda all_: pruned(all_, rules, as_of)
     )
 
 
@@ -223,25 +229,29 @@ async def _move(
     if not going:
         return
     state = after(cause, going[0].state)
+    told = ChangeEvent.ARCHIVED if state is State.ARCHIVED else ChangeEvent.SOFT_DELETED
     await write.uow.upkeep.move([each.id for each in going], state, purge_at, write.now)
     for user, memories in _by_user(going):
         for each in memories:
             moved = replace(each, state=state, purge_at=purge_at, updated_at=write.now, version=each.version + 1)
-            write.changed(event, ChangeEvent.SOFT_DELETED, moved, each, {"cause": cause.value})
+            write.changed(event, told, moved, each, {"cause": cause.value})
         await write.settle(user, None)
 
 
 async def _making_room(
     write: Write,
-    place: str | None,
+    whose: tuple[str | None, str | None],
     as_of: datetime,
     bound: tuple[int, Layer | None, Cause],
     going: Callable[[Sequence[Weighed]], list[UUID]],
 ) -> Batch:
-    """Archive what there is no room for, of the next user who has too much: at once, for it is one decision."""
+    """Archive what there is no room for, of the next user who has too much: at once, for it is one decision.
+
+    ``whose`` are the user after whom the next one comes, and the only one who is looked at, if any.
+    """
     upkeep, away = write.uow.upkeep, write.policy.lifecycle.away
     most, layer, cause = bound
-    crowded = await upkeep.crowded(most, layer, place)
+    crowded = await upkeep.crowded(most, layer, *whose)
     if crowded is None:
         return Batch()
     user, activity = crowded

@@ -35,7 +35,14 @@ def caller(tenant: str) -> Principal:
 
 @app.command()
 def migrate(  # noqa: PLR0913, PLR0917 - the options of a command
-    source: Annotated[Path, typer.Option("--from", help="The file of SqliteSaver, or an export of InMemorySaver.")],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="SOURCE",
+            help="The file of SqliteSaver, an export of InMemorySaver, or the postgresql:// address of PostgresSaver.",
+        ),
+    ],
     user: Annotated[str | None, typer.Option(help="The user of threads whose checkpoints name none.")] = None,
     types: Annotated[
         list[str] | None, typer.Option("--type", help="A type that graphs keep, as module:Class; several times.")
@@ -53,6 +60,11 @@ def migrate(  # noqa: PLR0913, PLR0917 - the options of a command
 
     try:
         from memplane.adapters.langgraph.migration import CheckpointMigration  # noqa: PLC0415 - an extra
+        from memplane.adapters.langgraph.postgres_source import (  # noqa: PLC0415 - an extra
+            address,
+            is_database,
+            threads_in_database,
+        )
         from memplane.adapters.langgraph.serializer import StrictSerializer  # noqa: PLC0415 - an extra
         from memplane.adapters.langgraph.sources import threads_in  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -66,10 +78,11 @@ def migrate(  # noqa: PLR0913, PLR0917 - the options of a command
     async def work(application: "Application") -> "list[MigratedThread]":
         await application.ensure_tenant(tenant)
         migration = CheckpointMigration(application.checkpoints, caller(tenant), serde, user)
-        return await migration.run(threads_in(source, serde), told)
+        threads = threads_in_database(source, serde) if is_database(source) else threads_in(Path(source), serde)
+        return await migration.run(threads, told)
 
     done = on_database(settings_of(data=data, storage=storage), work)
-    _show(source, done, as_json=json)
+    _show(address(source), done, as_json=json)
     if any(thread.digest is None for thread in done):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -130,7 +143,7 @@ def _type(name: str) -> type:
     return kind
 
 
-def _show(source: Path, done: "list[MigratedThread]", *, as_json: bool) -> None:
+def _show(source: str, done: "list[MigratedThread]", *, as_json: bool) -> None:
     rows = table("thread", "user", "checkpoints", "writes", "", "")
     for each in done:
         fate = Text(str(each.fate), style="green" if each.digest else "bold red")

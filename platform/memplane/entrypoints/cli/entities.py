@@ -8,9 +8,9 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from memplane.contracts.entities import EntityList, EntityRecord
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Data, Key, Url, id_of
-from memplane.entrypoints.cli.output import Json, add, plain, show, table
+from memplane.contracts.entities import EntityList, EntityProfileRecord, EntityRecord
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, session
 
 MAX_LIMIT = 200
@@ -45,19 +45,21 @@ def entities(  # noqa: PLR0913 - one argument for each option
     show(found, *_list(found, limit), as_json=json)
 
 
-def entity(
+def entity(  # noqa: PLR0913 - one argument for each option
     entity_id: EntityId,
     *,
+    limit: Limit = 20,
+    cursor: Cursor = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Show one entity: its kind, its names, and how many memories mention it."""
+    """Show one entity: its kind and names, whom memories mention beside it, and what they say, newest first."""
     with advised(_ADVICE), session(url, key, agent, data) as opened:
-        found = opened.client.entity(entity_id, agent=opened.agent)
-    show(found, *_entity(found), as_json=json)
+        found = opened.client.entity(entity_id, limit=limit, cursor=cursor, agent=opened.agent)
+    show(found, *_entity(found), *_profile(found), as_json=json)
 
 
 def alias(  # noqa: PLR0913 - one argument for each option
@@ -116,6 +118,17 @@ def _list(found: EntityList, limit: int) -> list[RenderableType]:
         return [rows]
     narrower = "--kind and --name" if limit == MAX_LIMIT else "--limit"
     return [rows, plain(f"There may be more: {narrower}", "dim")]
+
+
+def _profile(found: EntityProfileRecord) -> list[RenderableType]:
+    facts = table("recorded (UTC)", "category", "content", "id", title="Mentioned in, newest first")
+    for memory in found.facts:
+        add(facts, f"{memory.recorded_at:%Y-%m-%d %H:%M:%S}", memory.category, memory.content, memory.id)
+    related = table("memories", "kind", "name", "id", title="Mentioned with")
+    for each in found.related:
+        add(related, each.memories, each.kind, each.name, each.id)
+    last = f"last mentioned {found.last_mentioned:%Y-%m-%d %H:%M:%S}" if found.last_mentioned else "not mentioned"
+    return [plain(last, "dim"), *([related] if found.related else []), facts, *more(found.next)]
 
 
 def _entity(found: EntityRecord) -> list[RenderableType]:

@@ -29,18 +29,20 @@ _NOTED = frozenset({"categories", "key"})
 """What a history entry notes for the server's own use."""
 
 
-def why(
+def why(  # noqa: PLR0913 - one argument for each option
     memory_id: Id,
     *,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="Score it for this question.")] = None,
+    ranking: Annotated[str | None, typer.Option(help="A profile of ranking.yaml, for the question.")] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Tell why a memory is as it is: its state, where it comes from, and what was decided, by whom."""
+    """Tell why a memory is as it is: its state, its sources, the rule that decided, and what was decided by whom."""
     with session(url, key, agent, data) as opened:
-        found = opened.client.why(memory_id, agent=opened.agent)
+        found = opened.client.why(memory_id, query=query, ranking=ranking, agent=opened.agent)
     show(found, *_why(found), as_json=json)
 
 
@@ -110,7 +112,8 @@ def _standing(found: WhyRecord) -> Table:
     """How a memory stands: its state, how it is believed, and since when."""
     memory = found.memory
     rows = Table.grid(padding=(0, 2))
-    weighed = [f"importance {memory.importance}", f"mentions {memory.mention_count}"]
+    weighed = [f"layer {found.layer}", f"hits {found.hits}", f"importance {memory.importance}"]
+    weighed += [f"mentions {memory.mention_count}"]
     weighed += [f"reinforcement {memory.reinforcement:+}"] if memory.reinforcement else []
     weighed += ["pinned"] if memory.pinned else []
     told = {
@@ -122,10 +125,36 @@ def _standing(found: WhyRecord) -> Table:
         "known": f"since {_when(memory.recorded_at)}, for {_age(found.age_days)}",
         "written": f"by {memory.agent_id or 'nobody named'}, source {memory.source}",
         "counts": ", ".join(weighed),
+        "decay": _decay(found),
+        "rule": _rule(found),
+        "score": _score(found),
     }
     for label, value in told.items():
-        rows.add_row(plain(label, "dim"), plain(value))
+        if value:
+            rows.add_row(plain(label, "dim"), plain(value))
     return rows
+
+
+def _decay(found: WhyRecord) -> str:
+    decay = found.decay
+    if not decay.rate:
+        return "never"
+    return f"{decay.rate:g} a day, {decay.days:.1f} days since it was used: {decay.left:.3f} is left"
+
+
+def _rule(found: WhyRecord) -> str:
+    rule = found.rule
+    if rule is None:
+        return ""
+    words = "; ".join(f"{name} {', '.join(listed)}" for name, listed in rule.words.items() if listed)
+    return ", ".join(filter(None, (f"{rule.event}: {rule.rule}", rule.verdict, words)))
+
+
+def _score(found: WhyRecord) -> str:
+    if found.score is None:
+        return ""
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in found.score.parts.items() if value)
+    return f"{found.score.score:.3f}: {parts}"
 
 
 def _state(memory: MemoryRecord) -> str:

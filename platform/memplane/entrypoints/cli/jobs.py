@@ -12,12 +12,15 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 
 from memplane.domain.errors import SettingsError
+from memplane.domain.policy import Trust
+from memplane.domain.principal import ALL, KeyScope, Principal
 from memplane.domain.working import NIGHTLY, JobState
 from memplane.entrypoints.cli.options import Data, Storage, id_of, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.settings import Settings
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
+    from memplane.application.jobs.collecting import Collected
     from memplane.application.jobs.queueing import JobQueue
     from memplane.application.jobs.records import JobRun
     from memplane.application.jobs.running import Done
@@ -112,18 +115,36 @@ def _changed(settings: Settings, change: "Callable[[JobQueue], Awaitable[JobRun]
     show(found, *_runs([found]), as_json=as_json)
 
 
-def gc(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage = None, json: Json = False) -> None:
-    """Report what was made, promoted, archived and deleted within a day, averages, and facts lost to errors."""
+def gc(
+    *,
+    user: Annotated[str | None, typer.Option(help="Only this user's memories.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False,
+    tenant: Tenant = DEFAULT_TENANT,
+    data: Data = None,
+    storage: Storage = None,
+    json: Json = False,
+) -> None:
+    """Collect what is kept no longer: expiry, decay, TTL, layers, size and purge, and report the day with averages."""
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    async def work(application: "Application") -> "Done":
-        return await application.jobs.run("gc", tenant)
+    async def work(application: "Application") -> "Collected":
+        if user is None:
+            return await application.collect.tenant(tenant, dry_run=dry_run)
+        return await application.collect.user(_operator(tenant), user, dry_run=dry_run)
 
     found = on_database(settings_of(data=data, storage=storage), work)
+    would = "would be " if dry_run else ""
     rows = table("what", "number")
-    for name, value in found.counts.items():
+    for name in ("promoted", "archived", "deleted", "purged", "faded"):
+        add(rows, f"{would}{name} now", getattr(found, name))
+    for name, value in found.report.items():
         add(rows, name.replace("_", " "), f"{value:g}")
-    show(found, rows, as_json=json)
+    show(found, rows, *(plain(f"left out: {each}", "dim") for each in found.skipped), as_json=json)
+
+
+def _operator(tenant: str) -> Principal:
+    """Who collects for a user of a tenant from the command line."""
+    return Principal(tenant, None, Trust.FULL, frozenset({KeyScope.ADMIN}), "command-line", act_for=frozenset({ALL}))
 
 
 def _progress() -> Progress:

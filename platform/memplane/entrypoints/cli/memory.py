@@ -11,7 +11,7 @@ from rich.table import Table
 from memplane.client.fields import ContextFields, FilterFields, ListFields, MemoryFields, QueryFields, TurnFields
 from memplane.contracts.memories import MemoryList, MemoryRecord, TurnOutcome
 from memplane.contracts.query import QueryAnswer
-from memplane.domain.memory import MemoryType, Role, Visibility
+from memplane.domain.memory import Layer, MemoryType, Role, State, Visibility
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     Agent,
@@ -48,7 +48,11 @@ def query(  # noqa: PLR0913 - one argument for each option
     *,
     user: AnyUser = None,
     category: Categories = None,
-    type_: Type = None,
+    type_: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type. Repeatable.")] = None,
+    visibility: Annotated[Visibility | None, typer.Option(help="Only this store.")] = None,
+    entity: Annotated[
+        list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")
+    ] = None,
     tag: Tags = None,
     pinned: Pinned = None,
     top_k: Annotated[int, typer.Option(min=1, max=200, help="The most items.")] = 10,
@@ -73,7 +77,9 @@ def query(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Ask the memory."""
-    filters = cast("FilterFields", given(user_id=user, type=type_, tags=tag, pinned=pinned))
+    filters = cast(
+        "FilterFields", given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
+    )
     shape: Literal["full", "bullets"] = "full" if full else "bullets"
     chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
     moments = given(believed_at=believed_at, true_at=true_at)
@@ -203,6 +209,11 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     tag: Tags = None,
     pinned: Pinned = None,
     thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    state: Annotated[
+        State, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
+    ] = State.ACTIVE,
+    layer: Annotated[Layer | None, typer.Option(help="Only of this layer.")] = None,
+    q: Annotated[str | None, typer.Option("--query", "-q", help="Only with one of these words.")] = None,
     disputed: Annotated[bool, typer.Option("--disputed", help="Those that wait for confirm or reject.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -215,6 +226,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
+    where |= given(state=state if state is not State.ACTIVE else None, layer=layer, q=q)
     where |= {"trust_state": "disputed"} if disputed else {}
     with session(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
@@ -271,8 +283,10 @@ def _record(record: MemoryRecord) -> Table:
 
 
 def _page(page: MemoryList) -> list[RenderableType]:
-    rows = table("recorded", "user", "category", "type", "imp", "content", "id")
+    scored = ["score"] if any(item.score is not None for item in page.items) else []
+    rows = table("recorded", "user", "category", "type", "imp", *scored, "content", "id")
     for item in page.items:
         when = f"{item.recorded_at:%Y-%m-%d %H:%M}"
-        add(rows, when, item.user_id, item.category, item.type, item.importance, item.content, item.id)
+        score = [f"{item.score or 0:.3f}"] if scored else []
+        add(rows, when, item.user_id, item.category, item.type, item.importance, *score, item.content, item.id)
     return [rows, *more(page.next)]

@@ -66,6 +66,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(erasure.router)
     app.include_router(audit.router)
     app.include_router(jobs.router)
+    app.include_router(jobs.gc_router)
     app.include_router(health.router)
     app.include_router(docs_page.router)
     return app

@@ -17,6 +17,7 @@ from memplane.contracts.memories import (
     CorrectionRequest,
     Extracted,
     HistoryRecord,
+    ListedMemory,
     MemoryRecord,
     NewMemoryRequest,
     NewTurnRequest,
@@ -29,9 +30,11 @@ from memplane.contracts.query import (
     DeltaHeader,
     Explanation,
     QueryAnswer,
+    QueryFilters,
     QueryItem,
     QueryRequest,
     QueryUsage,
+    listed,
 )
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry
@@ -41,17 +44,26 @@ from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
 
 _TEXT = tuple(MemoryText.__slots__)
+_SEVERAL = frozenset({"types", "tags"})
 _RECORDED = tuple(name for name in MemoryRecord.model_fields if name != "possible_conflicts")
+
+_FILTERS = tuple(name for name in Filters.__slots__ if name in QueryFilters.model_fields and name not in _SEVERAL)
 
 
 def question_of(request: QueryRequest) -> Question:
     """A request as a question."""
     chosen = request.filters
-    filters = Filters(**{name: getattr(chosen, name) for name in Filters.__slots__} | {"tags": tuple(chosen.tags)})
+    named = listed(chosen.category) if request.categories is None else request.categories
+    filters = Filters(
+        **{name: getattr(chosen, name) for name in _FILTERS},
+        types=tuple(chosen.types) if chosen.type is None else (chosen.type,),
+        tags=tuple(chosen.tags),
+        entities=tuple(listed(chosen.entity)),
+    )
     return Question(
         text=request.query,
         agent=request.agent,
-        categories=tuple(request.categories or ()),
+        categories=tuple(named),
         filters=filters,
         top_k=request.top_k,
         budget_tokens=request.budget_tokens,
@@ -168,8 +180,18 @@ def new_turn_of(request: NewTurnRequest) -> NewTurn:
 
 def record_of(memory: Memory, conflicts: Conflicting | None = None) -> MemoryRecord:
     """A memory as a record, with what it may contradict where that was looked up."""
+    return MemoryRecord(**_values(memory, conflicts or {}))
+
+
+def _values(memory: Memory, conflicts: Conflicting) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(memory.text if name in _TEXT else memory, name) for name in _RECORDED}
-    return MemoryRecord(**values, possible_conflicts=list((conflicts or {}).get(memory.id, ())))
+    return values | {"possible_conflicts": list(conflicts.get(memory.id, ()))}
+
+
+def listed_of(memory: Memory, conflicts: Conflicting, score: float | None) -> ListedMemory:
+    """A memory as a record of a list."""
+    values = _values(memory, conflicts)
+    return ListedMemory(**values, score=None if score is None else round(score, 6))
 
 
 def turn_record_of(turn: Turn) -> TurnRecord:

@@ -7,11 +7,20 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from memplane.application.records import Entity
-from memplane.contracts.entities import AliasRequest, EntityFilters, EntityList, EntityRecord, MergeRequest
+from memplane.contracts.entities import (
+    AliasRequest,
+    EntityFilters,
+    EntityList,
+    EntityProfileRecord,
+    EntityRecord,
+    MergeRequest,
+    RelatedEntityRecord,
+)
+from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
-from memplane.entrypoints.http.routes import described
+from memplane.entrypoints.http.routes import Cursor, Limit, described
 
 router = APIRouter(prefix="/v1/entities", route_class=Guarded, tags=["entities"])
 
@@ -25,10 +34,26 @@ async def entities(app: App, caller: Caller, asked: Annotated[EntityFilters, Que
     return EntityList(items=[_record(entity) for entity in found])
 
 
-@router.get("/{entity_id}", responses=described(404), summary="One entity")
-async def entity(entity_id: UUID, app: App, caller: Caller, agent: Agent = None) -> EntityRecord:
-    """One entity; absent when no memory that the caller may read mentions it."""
-    return _record(await app.entities.get(caller, entity_id, agent))
+@router.get("/{entity_id}", responses=described(404), summary="One entity, and what is known of it")
+async def entity(
+    entity_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 20
+) -> EntityProfileRecord:
+    """Its names, the memories that mention it, newest first, and whom they mention besides.
+
+    Absent when no memory that the caller may read mentions it.
+    """
+    found, profile, more = await app.entities.profile(caller, entity_id, before=cursor, limit=limit, agent=agent)
+    marks = await app.browse.conflicting(caller, profile.facts, agent)
+    return EntityProfileRecord(
+        **_record(found).model_dump(),
+        last_mentioned=profile.last_mentioned,
+        related=[
+            RelatedEntityRecord(id=each.id, kind=each.kind, name=each.name, memories=each.memories)
+            for each in profile.related
+        ],
+        facts=[convert.record_of(memory, marks) for memory in profile.facts],
+        next=str(more) if more else None,
+    )
 
 
 @router.post("/{entity_id}/aliases", responses=described(404, 409, 413), summary="Give it another name")

@@ -1,11 +1,21 @@
 """Routes that tell about one memory: why it is so, what came before and after, what it is related to."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from memplane.contracts.inspection import RelatedList, RelatedRecord, Timeline, WhyRecord
+from memplane.application.explaining import Decay, FiredRule, QuestionScore
+from memplane.contracts.base import Name
+from memplane.contracts.inspection import (
+    DecayRecord,
+    RelatedList,
+    RelatedRecord,
+    RuleRecord,
+    ScoreRecord,
+    Timeline,
+    WhyRecord,
+)
 from memplane.domain.memory import Memory, Turn
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
@@ -17,18 +27,35 @@ Side = Annotated[int, Query(ge=0, le=200)]
 
 
 @router.get("/why", responses=described(404), summary="Why a memory is as it is")
-async def why(memory_id: UUID, app: App, caller: Caller, agent: Agent = None) -> WhyRecord:
-    """Its sources, who wrote it, how it is believed, and what was decided about it; in whatever state it is."""
-    found = await app.browse.why(caller, memory_id, agent)
+async def why(
+    memory_id: UUID,
+    app: App,
+    caller: Caller,
+    agent: Agent = None,
+    query: Annotated[str | None, Query(max_length=8_000, description="Score it for this question.")] = None,
+    ranking: Annotated[Name | None, Query(description="A profile of ranking.yaml, for the question.")] = None,
+) -> WhyRecord:
+    """Its sources, the rule that decided on it, what it weighs, and what was decided; in whatever state it is."""
+    found = await app.explain(caller, memory_id, query=query, ranking=ranking, agent=agent)
     sources = [unit for unit in found.sources if isinstance(unit, Memory)]
     marks = await app.browse.conflicting(caller, [found.memory, *sources], agent)
     return WhyRecord(
         memory=convert.record_of(found.memory, marks),
         age_days=found.age_days,
+        layer=found.memory.layer,
+        hits=found.memory.hits,
+        last_hit_at=found.memory.last_hit_at,
+        decay=DecayRecord(**_fields(found.decay)),
+        rule=None if found.rule is None else RuleRecord(**_fields(found.rule)),
+        score=None if found.score is None else ScoreRecord(**_fields(found.score)),
         turns=[convert.turn_record_of(unit) for unit in found.sources if isinstance(unit, Turn)],
         memories=[convert.record_of(unit, marks) for unit in sources],
         decisions=[convert.history_record_of(entry) for entry in found.decisions],
     )
+
+
+def _fields(part: Decay | FiredRule | QuestionScore) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__slots__}
 
 
 @router.get("/timeline", responses=described(404), summary="What was recorded around it")

@@ -6,8 +6,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from memplane.application.jobs.collecting import Collected
 from memplane.application.jobs.records import JobRun
-from memplane.contracts.jobs import JobList, JobRecord, JobRequest
+from memplane.contracts.jobs import CollectionRecord, CollectionRequest, JobList, JobRecord, JobRequest
 from memplane.domain.working import JobState
 from memplane.entrypoints.http.dependencies import App, Caller
 from memplane.entrypoints.http.guard import Guarded
@@ -43,6 +44,29 @@ async def cancel_job(job_id: UUID, app: App, caller: Caller, again: Repeatable) 
 async def retry_job(job_id: UUID, app: App, caller: Caller, again: Repeatable) -> JobRecord:
     """A job that was parked or cancelled waits again, and goes on from where it was left. For `admin`."""
     return record(await app.job_admin.retry(caller, job_id, once=again.once(_kept)))
+
+
+gc_router = APIRouter(prefix="/v1/admin", route_class=Guarded, tags=["administration"])
+
+
+@gc_router.post("/gc", responses=described(409, 413), summary="Collect what a user keeps no longer")
+async def collect(request: CollectionRequest, app: App, caller: Caller, again: Repeatable) -> CollectionRecord:
+    """Expiry, TTL, layers, size and purge for one user, as the night does them for all. For `admin`.
+
+    With `dry_run` nothing changes. A whole tenant is collected by its jobs, or by `memplane gc`.
+    """
+    once = None if request.dry_run else again.once(_collected)
+    return collection(await app.collect.user(caller, request.user_id, dry_run=request.dry_run, once=once))
+
+
+def collection(done: Collected) -> CollectionRecord:
+    """A collection as callers read it."""
+    told = {name: getattr(done, name) for name in CollectionRecord.model_fields}
+    return CollectionRecord(**told | {"skipped": list(done.skipped), "report": dict(done.report)})
+
+
+def _collected(done: Collected) -> tuple[int, BaseModel]:
+    return 200, collection(done)
 
 
 def record(run: JobRun) -> JobRecord:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Header, Query, Response
 from pydantic import BaseModel
 
 from memplane.application.beside import rejected
+from memplane.application.browse import Listing
 from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
 from memplane.application.removing import TurnDeleted
@@ -29,7 +30,7 @@ from memplane.contracts.memories import (
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
 from memplane.domain.errors import Invalid
-from memplane.domain.memory import MemoryType, TrustState
+from memplane.domain.memory import Layer, MemoryType, State, TrustState
 from memplane.domain.scope import Filters
 from memplane.entrypoints.http import convert, examples, paths, problems
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
@@ -206,6 +207,7 @@ def kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
 
 
 Standing = Literal["candidate", "confirmed", "disputed"]
+Lifecycle = Literal["active", "superseded", "archived", "soft_deleted"]
 
 
 @router.get("/memories", responses=described(), tags=["memories"], summary="List memories")
@@ -218,24 +220,32 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     thread_id: Name | None = None,
     tag: Annotated[list[Name] | None, Query(max_length=50)] = None,
     pinned: bool | None = None,
+    state: Lifecycle = "active",
+    layer: Layer | None = None,
+    q: Annotated[str | None, Query(max_length=8_000, description="Only those that hold one of these words.")] = None,
     trust_state: Standing | None = None,
     agent: Agent = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> MemoryList:
-    """Memories that the agent may read, newest first; those that wait for a verdict with ``trust_state=disputed``."""
-    filters = Filters(user_id=user_id, type=type, thread_id=thread_id, tags=tuple(tag or ()), pinned=pinned)
-    page = await app.browse.list(
-        caller,
-        categories=tuple(category or ()),
-        filters=filters,
-        trust_states=(TrustState(trust_state),) if trust_state else (),
-        before=cursor,
-        limit=limit,
-        agent=agent,
+    """Memories that the agent may read, newest first; those that wait for a verdict with ``trust_state=disputed``.
+
+    With ``q`` each has a ``score``: how well it matches the words, 1 for the best of all. What was deleted is listed
+    for fully trusted keys alone.
+    """
+    filters = Filters(
+        user_id=user_id,
+        types=(type,) if type else (),
+        layer=layer,
+        thread_id=thread_id,
+        tags=tuple(tag or ()),
+        pinned=pinned,
     )
+    believed = TrustState(trust_state) if trust_state else None
+    wanted = Listing(tuple(category or ()), filters, State(state), believed, q)
+    page = await app.browse.list(caller, wanted, before=cursor, limit=limit, agent=agent)
     marks = await app.browse.conflicting(caller, page.items, agent)
-    items = [convert.record_of(memory, marks) for memory in page.items]
+    items = [convert.listed_of(memory, marks, page.scores.get(memory.id)) for memory in page.items]
     return MemoryList(items=items, next=str(page.next) if page.next else None)
 
 
