@@ -141,7 +141,7 @@ class Application:
         self.exports = Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
-        self.audit = VerifyHistory(self.storage)
+        self.audit, self.policy_admin = VerifyHistory(self.storage), PolicyAdministration(self.policies)
         self.close_session = CloseSessions(self.storage, gateway)
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
         extractors = extractors_of(settings, self.thinking)
@@ -166,9 +166,7 @@ class Application:
         self.items = Items(asking, gateway, self.remember)
         reading = (self.storage, self.policies, gateway.activity, now)
         self.threads, self.browse, self.checkpoints = Threads(*reading), Browse(*reading), Checkpoints(*reading)
-        self.policy_admin, self.tracking = (
-            PolicyAdministration(self.policies), Tracking(self.storage, self.policies, self._accesses, now),
-        )  # fmt: skip
+        self.tracking = Tracking(self.storage, self.policies, self._accesses, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
 

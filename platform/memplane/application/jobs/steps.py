@@ -126,12 +126,12 @@ async def _untracked(write: Write, as_of: datetime, place: str) -> Batch:
     rules, upkeep = write.policy.lifecycle, write.uow.upkeep
     if place == _EVENTS:
         count = await upkeep.prune_events(as_of - rules.keep_events, BATCH)
-        return Batch({"events": count}, _EVENTS if count == BATCH else None)
+        return Batch({"events": count} if count else {}, _EVENTS if count == BATCH else None)
     found = await upkeep.old_changes(as_of - rules.keep_changes, BATCH)
     if found:
         await write.uow.lock_users({user for _, user in found})
         await upkeep.prune_changes([each for each, _ in found])
-    return Batch({"changes": len(found)}, _CHANGES if len(found) == BATCH else _EVENTS)
+    return Batch({"changes": len(found)} if found else {}, _CHANGES if len(found) == BATCH else _EVENTS)
 
 
 async def layers(write: Write, as_of: datetime, place: str | None) -> Batch:
