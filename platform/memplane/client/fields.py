@@ -233,7 +233,7 @@ class DecisionEntry(TypedDict, total=False):
 
 
 class EventFields(TypedDict, total=False):
-    """`EventQuery`, but for its ``cursor`` and ``limit``."""
+    """`EventQuery`, but for the page."""
 
     user_id: str | None
     thread_id: str | None
