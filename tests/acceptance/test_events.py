@@ -71,6 +71,16 @@ def test_links_are_told_with_the_strongest(supervisor: Caller, operator: Caller)
     assert 0 < linked["sim"] <= 1
 
 
+def test_a_similarity_to_what_another_store_holds_is_not_told(supervisor: Caller, tenant: Tenant) -> None:
+    supervisor.remember("The user books the large hall for the concert.")
+    second = supervisor.remember("The user invites guests to the concert in the large hall.", visibility="shared")
+    inner = tenant.caller("supervisor", trust="inner")
+    for caller, told in ((inner, False), (supervisor, True)):
+        found = events(caller, memory_id=second)
+        assert {each["op"] for each in found} >= {"create"}
+        assert any(each["sim"] is not None for each in found) is told
+
+
 def test_the_work_of_the_night_is_the_worker_s(supervisor: Caller, operator: Caller, tenant: Tenant) -> None:
     tenant.expire(supervisor.remember("The user books the hall."))
     Night(tenant).run("expiry")

@@ -77,6 +77,8 @@ class Tracking:
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.tracking.events(scope, query)
         shown = found[:limit]
+        if not query.stores:  # what it was similar to may be in a store that the reader does not see
+            shown = [replace(each, sim=None) for each in shown]
         return EventPage(shown, shown[-1].id if len(found) > limit else None)
 
     async def statistics(
