@@ -63,6 +63,7 @@ from memplane.application.keys import Keys
 from memplane.application.observing import Observe
 from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
+from memplane.application.policy_admin import PolicyAdministration
 from memplane.application.ports import Worker
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
@@ -76,6 +77,7 @@ from memplane.application.replaying import ReplayErasures
 from memplane.application.reverting import RevertWrites
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
+from memplane.application.tracking import Tracking
 from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
@@ -140,7 +142,7 @@ class Application:
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
-        self.audit = VerifyHistory(self.storage)
+        self.audit, self.policy_admin = VerifyHistory(self.storage), PolicyAdministration(self.policies)
         self.close_session = CloseSessions(self.storage, gateway)
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
         extractors = extractors_of(settings, self.thinking)
@@ -164,10 +166,10 @@ class Application:
         asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
         self.recall, self.context, self.explain = RecallMemories(asking), TellContext(asking), ExplainMemory(asking)
         self.items = Items(asking, gateway, self.remember)
-        self.threads = Threads(self.storage, self.policies, gateway.activity, now)
-        self.browse = Browse(self.storage, self.policies, gateway.activity, now)
+        reading = (self.storage, self.policies, gateway.activity, now)
+        self.threads, self.browse, self.checkpoints = Threads(*reading), Browse(*reading), Checkpoints(*reading)
+        self.tracking = Tracking(self.storage, self.policies, self._accesses, now)
         self.entities = Entities(self.storage, self.policies, gateway, now)
-        self.checkpoints = Checkpoints(self.storage, self.policies, gateway.activity, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
 
     def _counts_co_recalls(self) -> bool:

@@ -123,7 +123,7 @@ def test_without_a_message_and_without_anything(tenant: Tenant, stocked: Caller)
     assert "recalled" not in {section["name"] for section in told(stocked, None)["sections"]}
     nothing = told(tenant.caller("researcher"))
     assert (nothing["sections"], nothing["prompt"], nothing["usage"]["tokens"]) == ([], None, 0)
-    assert nothing["delta"] == {"rev": 0, "header": None} or nothing["delta"]["header"] is None
+    assert nothing["delta"] == {"rev": 0, "header": None, "pruned": False} or nothing["delta"]["header"] is None
 
 
 def test_what_changed_comes_first(stocked: Caller) -> None:

@@ -65,6 +65,9 @@ def test_a_story_that_is_not_true_fails(temporary: Path) -> None:
     assert len(remembered["users"]) == 2
     assert len({json.dumps(views[agent]) for agent in load_policy(policies).allowlists}) == 5
     assert summary["scenes"]["another_user"]["foreign"] == 0
+    users = sum(turn.role == "user" for turn in load().turns)
+    asked = summary["scenes"]["on_demand"]
+    assert (asked["turns"], asked["recalled"], asked["queries"], asked["share"]) == (users, 1, 2, 1 / users)
 
 
 def test_an_interrupted_story_leaves_nothing_behind(temporary: Path) -> None:

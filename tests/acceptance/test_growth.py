@@ -39,6 +39,7 @@ TEXT_ROUTES: Mapping[str, tuple[str, ...]] = {
     "POST /v1/observations": ("outcome", "arguments{}", "files[]"),
     "PUT /v1/checkpoints/{thread_id:text}": ("graph{}", "memory{}", "conversation[]{}", "agents{}"),
     "POST /v1/users/{user_id:text}/import": ("lines[]",),
+    "POST /v1/admin/policy/check": ("files{}",),
 }  # fmt: skip
 """Fields of requests that take more text than a name has, by route."""
 CASES = [(route, field) for route, fields in TEXT_ROUTES.items() for field in fields]
@@ -125,6 +126,8 @@ def filled(route: str, field: str, text: str, user: str) -> Json:
         value = [{"content": part} for part in parts]
     elif field.endswith("[]"):
         value = parts
+    elif field == "files{}":
+        value = {"trust.yaml": text}
     elif field.endswith("{}"):
         value = {"note": {"text": text}}
     return body | {name: value}

@@ -161,7 +161,7 @@ class TestNames:
             if response.status_code != 200:
                 problem_of(response)
             else:
-                assert response.json()["delta"] == {"rev": 0, "header": None}
+                assert response.json()["delta"] == {"rev": 0, "header": None, "pruned": False}
         response = supervisor.query(name)
         assert response.status_code == 200 or problem_of(response)["code"] == "invalid_text"
 
@@ -181,7 +181,7 @@ class TestNames:
         if response.status_code != 200:
             problem_of(response)
         else:
-            assert response.json() == {"rev": 0, "header": None, "changes": []}
+            assert response.json() == {"rev": 0, "header": None, "changes": [], "pruned": False}
 
     def test_long_names_of_wide_characters_are_stored_or_refused(self, supervisor: Caller) -> None:
         """The keys of an index may not grow beyond what its pages hold."""

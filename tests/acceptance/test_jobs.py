@@ -62,7 +62,7 @@ class TestTtl:
         assert (told["event"], told["actor"], told["meta"]["cause"]) == ("TTL", "job:ttl", "idle")
         assert "~soft_deleted" in caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()["header"]
         (noted,) = tenant.rows("SELECT node, op FROM events WHERE tenant_id = %(tenant)s AND node = 'worker'")
-        assert noted["op"] == "soft_deleted"
+        assert noted["op"] == "ttl"
 
     def test_what_is_restored_is_not_taken_again_the_next_night(
         self, tenant: Tenant, caller: Caller, night: Night

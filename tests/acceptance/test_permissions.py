@@ -250,9 +250,13 @@ class TestUsers:
         supervisor.remember("Ben books the hall.", user_id=BEN, thread_id="bens")
         supervisor.remember("Ana books the hall.", thread_id="anas")
         absent = bound.get("/v1/threads/none/delta").json()
-        assert bound.get("/v1/threads/bens/delta").json() == absent == {"rev": 0, "header": None, "changes": []}
+        assert (
+            bound.get("/v1/threads/bens/delta").json()
+            == absent
+            == {"rev": 0, "header": None, "changes": [], "pruned": False}
+        )
         assert bound.get("/v1/threads/anas/delta").json()["rev"] == 1
-        assert bound.ask("hall", thread_id="bens", since_rev=0)["delta"] == {"rev": 0, "header": None}
+        assert bound.ask("hall", thread_id="bens", since_rev=0)["delta"] == {"rev": 0, "header": None, "pruned": False}
 
 
 def test_a_key_for_reading_cannot_write_and_one_for_writing_cannot_read(tenant: Tenant) -> None:

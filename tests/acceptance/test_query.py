@@ -134,7 +134,7 @@ class TestForms:
     def test_nothing_found_is_an_answer(self, planner: Caller) -> None:
         answer = planner.ask("hall", thread_id="none", since_rev=3)
         assert (answer["items"], answer["prompt"]) == ([], None)
-        assert answer["delta"] == {"rev": 0, "header": None}
+        assert answer["delta"] == {"rev": 0, "header": None, "pruned": False}
         assert not answer["usage"]["truncated"]
 
     @pytest.mark.parametrize("text", [None, "", "  \n "])
@@ -188,11 +188,15 @@ class TestDelta:
     def test_it_tells_what_changed(self, planner: Caller) -> None:
         planner.remember("The hall is booked.", thread_id=THREAD)
         goal = planner.remember("Ana wants to ship version 1.", "goals", thread_id=THREAD, importance=2)
-        assert planner.ask("hall", thread_id=THREAD)["delta"] == {"rev": 2, "header": None}
+        assert planner.ask("hall", thread_id=THREAD)["delta"] == {"rev": 2, "header": None, "pruned": False}
         delta = planner.ask("hall", thread_id=THREAD, since_rev=1)["delta"]
         told = "Memory updates since rev 1:\n- +created: [Goals] Ana wants to ship version 1. (imp=2)"
-        assert delta == {"rev": 2, "header": told}
-        assert planner.ask("hall", thread_id=THREAD, since_rev=2)["delta"] == {"rev": 2, "header": None}
+        assert delta == {"rev": 2, "header": told, "pruned": False}
+        assert planner.ask("hall", thread_id=THREAD, since_rev=2)["delta"] == {
+            "rev": 2,
+            "header": None,
+            "pruned": False,
+        }
         planner.patch(f"/v1/memories/{goal}", {"importance": 4})
         assert "↑updated: [Goals]" in planner.ask(thread_id=THREAD, since_rev=2)["delta"]["header"]
         planner.delete(f"/v1/memories/{goal}")
@@ -209,7 +213,7 @@ class TestDelta:
 
     def test_turns_take_a_revision_and_are_not_told(self, supervisor: Caller) -> None:
         supervisor.say("Which hall?")
-        assert supervisor.ask(thread_id=THREAD, since_rev=0)["delta"] == {"rev": 1, "header": None}
+        assert supervisor.ask(thread_id=THREAD, since_rev=0)["delta"] == {"rev": 1, "header": None, "pruned": False}
 
     def test_it_tells_of_all_that_the_agent_reads_whatever_the_question_narrows(self, planner: Caller) -> None:
         """Else a revision would pass whose change nobody was told."""

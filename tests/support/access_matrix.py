@@ -25,6 +25,9 @@ class Categories(Enum):
     ABSENT = "its records are as if they were not there"
     LEFT_OUT = "its changes are left out"
     EACH = "of several records each that is foreign is as if it were not there"
+    LISTED = "of several memories each that is foreign is left out"
+    TURNS = "refused, where the category of turns is outside the allowlist"
+    TRACKED = "events and counts of its memories are left out; a key of no agent sees its tenant"
     OPERATED = "those outside the agent's allowlist stay as they are; a key of no agent reaches all"
     LINES = "a line outside the write allowlist is refused, and the others are not"
     EXPORTED = "those outside the agent's allowlist are left out; a key of no agent gets all"
@@ -38,6 +41,9 @@ class Tenants(Enum):
     LEFT_OUT = "the answer has the caller's own rows only"
     NOT_WRITTEN = "what is written is the caller's own"
     EACH = "of several ids each that is foreign is as if it were not there"
+    LISTED = "of several memories each that is foreign is left out"
+    TURNS = "a thread of the same name is the caller's own, or has no turns"
+    TRACKED = "events and counts are of the caller's own rows only"
     JOBS = "the caller sees and changes jobs of its own tenant alone"
     KEYS = "the caller sees and changes keys of its own tenant alone"
     THREADS = "a thread of the same name is the caller's own, or as if it were not there"
@@ -150,6 +156,10 @@ ACCESS: Sequence[Access] = (
         "GET", "/v1/memories", _READ, Categories.REFUSED, Tenants.LEFT_OUT,
         params=lambda category: {"category": category},
     ),
+    Access(
+        "POST", "/v1/memories:batchGet", _READ, Categories.LISTED, Tenants.LISTED,
+        body=lambda _: {"ids": [str(UUID(int=1))]},
+    ),
     Access("GET", _MEMORY, _READ, Categories.ABSENT, Tenants.ABSENT),
     Access("PATCH", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT, body=lambda _: {"importance": 5}),
     Access("DELETE", _MEMORY, _WRITE, Categories.ABSENT, Tenants.ABSENT),
@@ -179,6 +189,9 @@ ACCESS: Sequence[Access] = (
         "POST", f"{_ENTITY}/merge", _WRITE, Categories.ABSENT, Tenants.ABSENT, entity=True, body=lambda _: {"into": ""},
     ),
     Access("GET", "/v1/threads/{thread_id:text}/delta", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT),
+    Access("GET", "/v1/threads/{thread_id:text}/turns", _READ, Categories.TURNS, Tenants.TURNS),
+    Access("GET", "/v1/events", _READ, Categories.TRACKED, Tenants.TRACKED),
+    Access("GET", "/v1/stats", _READ, Categories.TRACKED, Tenants.TRACKED),
     Access("GET", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
     Access(
         "PUT", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS,
@@ -238,6 +251,12 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/users/{user_id:text}/erase", _ADMIN, Categories.NONE, Tenants.OPERATED,
         body=lambda _: {"confirm": USER},
     ),
+    Access("GET", "/v1/admin/policy", _ADMIN, Categories.NONE, Tenants.NONE),
+    Access(
+        "POST", "/v1/admin/policy/check", _ADMIN, Categories.NONE, Tenants.NONE,
+        body=lambda _: {"files": {"trust.yaml": "levels: {}"}},
+    ),
+    Access("POST", "/v1/admin/policy/reload", _ADMIN, Categories.NONE, Tenants.NONE),
     Access("GET", "/v1/admin/audit", _ADMIN, Categories.NONE, Tenants.NONE),
     Access("GET", "/healthz", None, Categories.NONE, Tenants.NONE),
     Access("GET", "/readyz", None, Categories.NONE, Tenants.NONE),

@@ -14,8 +14,10 @@ from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.sql.checkpoints import SqlCheckpointReader
 from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.reader import SqlReader
+from memplane.adapters.sql.tracking import SqlTrackingReader
 from memplane.application.checkpoint_records import Place, Thread, Wanted
 from memplane.application.records import EntityQuery, ProposalQuery
+from memplane.application.tracking_records import EventFilters, EventQuery, TurnSpan
 from memplane.application.vectors import Query
 from memplane.domain.consent import ProposalState
 from memplane.domain.memory import RETRIEVABLE_TRUST, Visibility
@@ -44,6 +46,10 @@ def scope(users: frozenset[str] | None = None, **filters: Any) -> Scope:  # noqa
 
 def asked(**narrower: Any) -> ProposalQuery:  # noqa: ANN401 - any field
     return replace(ProposalQuery(TENANT, ("profile", "tasks"), None, NOW), **narrower)
+
+
+def tracked(*, every: bool = False, before: UUID | None = None, **filters: Any) -> EventQuery:  # noqa: ANN401 - any filter
+    return EventQuery(EventFilters(**filters), every=every, stores=True, before=before, limit=50)
 
 
 def nth(number: int) -> UUID:
@@ -110,6 +116,16 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "later conflicts of a tenant": lambda reader: reader.conflicts(WHOLE_TENANT, before=nth(3), limit=50),
     "conflicts of memories": lambda reader: reader.conflicts(NAMED, IDS, limit=60),
     "related": lambda reader: reader.related(NAMED, IDS, 20),
+    "turns of a thread": lambda reader: reader.turns_of(NAMED, "thread-7", TurnSpan(), 50),
+    "later turns of a thread": lambda reader: reader.turns_of(NAMED, "thread-7", TurnSpan(after=3), 50),
+    "events of a user": lambda reader: reader.tracking.events(NAMED, tracked(user_id="user-3", op="create")),
+    "later events of a user": lambda reader: reader.tracking.events(NAMED, tracked(before=nth(3), user_id="user-3")),
+    "events of a key's users": lambda reader: reader.tracking.events(BOUND, tracked(since=NOW)),
+    "events of a tenant": lambda reader: reader.tracking.events(WHOLE_TENANT, tracked(every=True, before=nth(3))),
+    "groups of a user": lambda reader: reader.tracking.memories(NAMED, 1_000),
+    "groups of a tenant": lambda reader: reader.tracking.memories(WHOLE_TENANT, 1_000),
+    "recall on demand of a user": lambda reader: reader.tracking.on_demand(NAMED, NOW),
+    "recall on demand of a tenant": lambda reader: reader.tracking.on_demand(WHOLE_TENANT, NOW),
     "thread users": lambda reader: reader.thread_users(WHOLE_TENANT, "thread-7"),
     "thread users of a key": lambda reader: reader.thread_users(BOUND, "thread-7"),
     "a context": lambda reader: reader.pages_and_window(ALWAYS_TOLD, NAMED, "thread-7", 100),
@@ -155,6 +171,10 @@ OF_A_TENANT = {
     "proposals of a tenant",
     "proposals of a key's users",
     "later conflicts of a tenant",
+    "events of a tenant",
+    "events of a key's users",
+    "groups of a tenant",
+    "recall on demand of a tenant",
 }
 """These walk a tenant's newest, or its open conflicts, until they have enough."""
-READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader)
+READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader, SqlTrackingReader)

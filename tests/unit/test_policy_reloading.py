@@ -2,11 +2,12 @@
 
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import PolicyFiles, load_policy, reloading
+from memplane.adapters.policy_files import PolicyFiles, load_policy, loading, reloading
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
 from unit.small_policy import SMALL, TRUST, WRITING, write_small
@@ -61,11 +62,11 @@ def test_reload_of_wrong_files_raises_and_keeps_the_policy(files: PolicyFiles) -
 def test_nothing_is_read_while_nothing_changes(files: PolicyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
 
-    def load(folder: Path) -> Policy:
+    def load(folder: Path) -> tuple[Policy, Mapping[str, bytes]]:
         reads.append(folder)
-        return files.current
+        return files.current, {}
 
-    monkeypatch.setattr(reloading, "load_policy", load)
+    monkeypatch.setattr(reloading, "read_policy", load)
     assert [files.maybe_reload() for _ in range(3)] == [None, None, None]
     assert reads == []
     rewrite(files.folder, WRITING, LONGER)
@@ -147,16 +148,16 @@ def test_a_folder_that_changes_while_it_is_read_is_read_again(
 ) -> None:
     before = files.current
 
-    def slow_load(folder: Path) -> Policy:
+    def slow_load(folder: Path) -> tuple[Policy, Mapping[str, bytes]]:
         policy = load_policy(folder)
         rewrite(folder, TRUST, SMALL[TRUST].replace("default_write: social", "default_write: none"))
-        return policy
+        return policy, {}
 
     rewrite(files.folder, WRITING, LONGER)
-    monkeypatch.setattr(reloading, "load_policy", slow_load)
+    monkeypatch.setattr(reloading, "read_policy", slow_load)
     assert files.maybe_reload() is None
     assert files.current is before
-    monkeypatch.setattr(reloading, "load_policy", load_policy)
+    monkeypatch.setattr(reloading, "read_policy", loading.read_policy)
     renewed = files.maybe_reload()
     assert renewed is not None
     assert renewed.writing.max_list_items == 11

@@ -21,6 +21,8 @@ from memplane.domain.terms import asked
 from memplane.domain.text import normalise, words
 
 MAX_QUERY_TERMS = 64
+SEARCH, ON_DEMAND = "search", "recall_on_demand"
+"""What events call a read, and one that an agent asked for in the middle of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +53,33 @@ class Asking:
         return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
 
     def note(
-        self, principal: Principal, scope: Scope, thread_id: str | None, items: Sequence[Item], *, found: bool = False
+        self,
+        principal: Principal,
+        scope: Scope,
+        items: Sequence[Item],
+        place: tuple[str | None, str | None],
+        *,
+        found: bool = False,
+        op: str = SEARCH,
     ) -> None:
         """Count the memories that were returned as read, and tell the operator of the search.
 
         Args:
             principal: who asked.
             scope: what was looked through.
-            thread_id: in which conversation.
             items: what was returned, the best first.
+            place: whose conversation and which one, as far as they are known.
             found: whether a question found them; what relations brought beside was not.
+            op: what the event calls it.
         """
         best = items[0].parts.get("similarity") if items else None
         event = OperationalEvent(
             node="context",
-            op="search",
+            op=op,
             status="ok",
             ts=scope.now,
-            user_id=scope.filters.user_id,
-            thread_id=thread_id,
+            user_id=place[0],
+            thread_id=place[1],
             sim=best if isinstance(best, float) else None,
         )
         memories = [(item.unit.id, item.via) for item in items if isinstance(item.unit, Memory)]

@@ -99,6 +99,20 @@ class Browse:
         self._activity.read(principal, (found.user_id,))
         return found
 
+    async def batch(self, principal: Principal, ids: Sequence[UUID], agent: str | None = None) -> list[Memory]:
+        """Several memories in the order asked; one that is absent or not the caller's is left out.
+
+        Raises:
+            LimitExceeded: too many are asked for.
+        """
+        _limit(len(ids))
+        scope = self._scope(principal, agent)
+        async with self._storage.reading(principal.reach) as reader:
+            units = await reader.units(scope, list(dict.fromkeys(ids)))
+        found = [unit for each in ids if isinstance(unit := units.get(each), Memory)]
+        self._activity.read(principal, {each.user_id for each in found})
+        return found
+
     async def conflicting(
         self, principal: Principal, memories: Sequence[Memory], agent: str | None = None
     ) -> Conflicting:

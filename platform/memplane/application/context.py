@@ -143,7 +143,8 @@ class TellContext:
             found = await _found(reader, scope, policy, call, (query, by))
         work = work_on([unit for units in found.units.values() for unit, _, _ in units])
         context = await offload(work, _told, found, delta, call, policy)
-        asking.note(principal, scope, call.thread_id, [item for part in context.sections for item in part.items])
+        told = [item for part in context.sections for item in part.items]
+        asking.note(principal, scope, told, (scope.filters.user_id, call.thread_id))
         return context
 
 

@@ -31,13 +31,17 @@ from memplane.domain.errors import LimitExceeded
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, MemoryText, TrustState, Turn, new_id
 from memplane.domain.policy import Policy
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.principal import JOB, KeyScope, Principal
 from memplane.domain.scope import Filters
 from memplane.domain.terms import terms
 from memplane.domain.text import normalise
 from memplane.domain.undoing import Restated, UndoKind, UndoRecord, difference, kept_of
 
 T = TypeVar("T")
+_OPS: Mapping[HistoryEvent, str] = {HistoryEvent.ADD: "create"}
+"""What the operational events call a change, where it is not the word of the history."""
+_EPISODIC = frozenset({"sessions", "facts"})
+"""Jobs that work on conversations as a whole."""
 MAX_ID_CHARS = 255
 MAX_ID_BYTES = 800
 """Three such names and a tenant fit one key of a B-tree."""
@@ -141,7 +145,9 @@ class Write:
         old = before.text.content if before else None
         self._history.append(replace(entry, old_ref=old, new_ref=memory.text.content))
         self._note_undo(entry, memory, before, said)
-        self._events.append(self.event(change.value if change else event.value.lower(), memory))
+        similarity = told.get("similarity")
+        sim = similarity if isinstance(similarity, float) else None
+        self._events.append(replace(self.event(_OPS.get(event, event.value.lower()), memory), sim=sim))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
 
@@ -192,6 +198,16 @@ class Write:
         """Note that a memory waits for consent."""
         self._events.append(replace(self.event("propose", memory), memory_id=None))
 
+    def linked(self, memory: Memory, strength: float) -> None:
+        """Note that a memory was related to others, the strongest of them so much."""
+        self._events.append(replace(self.event("link", memory), sim=strength))
+
+    def classified(self, turn: Turn, *, stated: bool) -> None:
+        """Note that a turn was looked through for facts, and whether it states any."""
+        status = "ok" if stated else "skipped"
+        noted = OperationalEvent(self._node, "classify", status, self.now, turn.user_id, turn.thread_id)
+        self._events.append(replace(noted, category=self.policy.turns_category))
+
     def lost(self, turn: Turn, category: str | None, status: str) -> None:
         """Note that a fact of a turn is not stored: ``error`` when something broke, ``skipped`` by the policy."""
         noted = OperationalEvent(self._node, EXTRACT, status, self.now, turn.user_id, turn.thread_id)
@@ -231,7 +247,9 @@ class Write:
 
     @property
     def _node(self) -> str:
-        return "worker" if self.principal.is_job else "hotpath"
+        if not self.principal.is_job:
+            return "hotpath"
+        return "episodic" if self.principal.key_id.removeprefix(JOB) in _EPISODIC else "worker"
 
     def _entry(self, event: HistoryEvent, subject: UUID, user_id: str, meta: Mapping[str, object]) -> HistoryEntry:
         """An entry of the history without words. Which key wrote is in it: who acts for another hides behind nobody."""

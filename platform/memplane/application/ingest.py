@@ -95,6 +95,8 @@ class IngestTurns:
             # all turns before the first fact: what becomes of facts that the agent may not read shows in no revision
             placed = Placed()
             for i in (i for i in places if stored[i].created):
+                if _is_classified(clean[i]):
+                    write.classified(stored[i].turn, stated=bool(facts[i].statements))
                 stored[i] = await _drawn(write, stored[i], stated[i], speaker, placed)
             await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
             await _close_others(write, [each.turn for each in stored.values() if each.created])
@@ -152,11 +154,13 @@ def _prepared(
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
     clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
     return clean, [
-        statements_of(principal, policy, turn, now, agent)
-        if turn.role is Role.USER and turn.vouched and turn.auto_extract
-        else TurnFacts()
-        for turn in clean
+        statements_of(principal, policy, turn, now, agent) if _is_classified(turn) else TurnFacts() for turn in clean
     ]
+
+
+def _is_classified(turn: NewTurn) -> bool:
+    """Whether a turn is looked through for facts."""
+    return turn.role is Role.USER and turn.vouched and turn.auto_extract
 
 
 async def append(

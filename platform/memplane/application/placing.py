@@ -359,6 +359,8 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
             pass
     await adjust(write, memory, said_at(memory), decision, fresh.placed)
     await graph.link(edges, write.now)
+    if edges:
+        write.linked(memory, max(each.strength for each in edges))
     fresh.placed.note(memory, write.vector(fresh.material))
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about: dict[str, object] = {"concerns": [_concerning(memory, n) for n in targets]} if targets else {}

@@ -23,6 +23,7 @@ from memplane.application.records import (
     Rate,
     StoredKey,
 )
+from memplane.application.tracking_records import EventQuery, MemoryGroup, OnDemand, StoredEvent, TurnSpan
 from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.application.vectors import Candidates, Query, Vector
 from memplane.domain.capabilities import Capabilities
@@ -138,6 +139,25 @@ class CheckpointReader(Protocol):
         ...
 
 
+class TrackingReader(Protocol):
+    """Statistics and operational events."""
+
+    async def events(self, scope: Scope, query: EventQuery) -> list[StoredEvent]:
+        """Events about what a scope covers, newest first; for who operates the tenant, all of it."""
+        ...
+
+    async def memories(self, scope: Scope, limit: int) -> tuple[list[MemoryGroup], bool]:
+        """Memories that the scope's permissions cover, in any state, in groups; and whether all were counted.
+
+        At most the newest ``limit`` are.
+        """
+        ...
+
+    async def on_demand(self, scope: Scope, since: datetime) -> OnDemand:
+        """How often recall on demand was needed since a moment, of the turns in scope."""
+        ...
+
+
 class Reader(Protocol):
     """One consistent, read-only look at a tenant, through the scope predicate."""
 
@@ -149,6 +169,11 @@ class Reader(Protocol):
     @property
     def portable(self) -> PortableReader:
         """All records of one user, page by page."""
+        ...
+
+    @property
+    def tracking(self) -> TrackingReader:
+        """Statistics and operational events."""
         ...
 
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
@@ -179,6 +204,10 @@ class Reader(Protocol):
         self, pages: Sequence[tuple[Scope, int]], scope: Scope, thread_id: str, limit: int
     ) -> tuple[list[list[Memory]], list[Turn]]:
         """The newest memories of some scopes, at most so many of each; and a thread's last turns, the newest first."""
+        ...
+
+    async def turns_of(self, scope: Scope, thread_id: str, span: TurnSpan, limit: int) -> list[Turn]:
+        """Turns of a thread in scope: the newest first before a place, or the oldest first after one."""
         ...
 
     async def related(
@@ -235,8 +264,8 @@ class Reader(Protocol):
         """The users in the scope's tenant and user list that have a thread of this name."""
         ...
 
-    async def revision(self, scope: Scope, user_id: str, thread_id: str) -> int:
-        """The thread's revision; 0 when there is no such thread."""
+    async def revision(self, scope: Scope, user_id: str, thread_id: str) -> tuple[int, int]:
+        """The thread's revision, and the last one whose change was pruned; 0 when there is no such thread."""
         ...
 
     async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
@@ -343,4 +372,8 @@ class Accesses(Protocol):
 
     def note(self, access: Access) -> None:
         """Remember an access; written soon, in a batch."""
+        ...
+
+    async def flush(self) -> None:
+        """Write what this process has noted so far."""
         ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.asking import Asking, category_of, work_on
+from memplane.application.asking import ON_DEMAND, SEARCH, Asking, category_of, work_on
 from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import clean_filters, clean_id
 from memplane.application.offload import offload
@@ -51,6 +51,7 @@ class Question:
         believed_at: what the system believed then is asked for.
         true_at: what was true then is asked for.
         archive: what was archived is asked for, in place of what is current.
+        on_demand: an agent asks in the middle of a turn for what it was not given before: this is counted.
     """
 
     text: str | None
@@ -69,6 +70,7 @@ class Question:
     believed_at: datetime | None = None
     true_at: datetime | None = None
     archive: bool = False
+    on_demand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,11 @@ class RecallMemories:
                 present, categories=policy.allowlist(agent).read, procedures=True, believed_at=None, true_at=None
             )
             delta = await self._delta(reader, whole, question)
+            place = await _place(reader, scope, question)
         found = scope == present and not asked.wordless and scope.believed_at is None and scope.true_at is None
-        asking.note(principal, scope, scope.filters.thread_id, rendered.items, found=found)
+        asking.note(
+            principal, scope, rendered.items, place, found=found, op=ON_DEMAND if question.on_demand else SEARCH
+        )
         model, query = ranking.model or asking.embedders.own, query.by(ranking.model)
         weights = printed_weights(profile, model.name, asked)
         work = work_on([item.unit for item in rendered.items])
@@ -190,6 +195,18 @@ class RecallMemories:
             if len(rendered.items) == question.top_k or len(part) == len(best):
                 return rendered
         raise AssertionError  # the last part is all of them
+
+
+async def _place(reader: Reader, scope: Scope, question: Question) -> tuple[str | None, str | None]:
+    """Whose thread and which one an event of the question names; of an on-demand recall the user is looked up.
+
+    A thread is named with its user alone, so that an erasure reaches it.
+    """
+    user, thread = scope.filters.user_id, question.thread_id or scope.filters.thread_id
+    if user is None and thread is not None and question.on_demand:
+        users = await reader.thread_users(scope, thread)
+        user = users[0] if len(users) == 1 else None
+    return user, None if user is None else thread
 
 
 async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> list[_Placed]:

@@ -1,18 +1,21 @@
 """What changed in a thread's memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memplane.application.activity import ActivityLog
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Reader, Storage
+from memplane.application.tracking_records import TurnSpan
 from memplane.domain.delta import MAX_BULLETS, Change, fenced_header, headed, most_important
-from memplane.domain.errors import AmbiguousThread
+from memplane.domain.errors import AmbiguousThread, Invalid, LimitExceeded, TrustTooLow
 from memplane.domain.fencing import visible
+from memplane.domain.memory import Turn, Visibility
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
 MAX_CHANGES = 500
+MAX_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +27,22 @@ class Delta:
         header: the changes in a few lines, or none.
         changes: each change, oldest first.
         fenced: the header as lines for a fenced block, stored text quoted.
+        pruned: whether changes after that revision are no longer kept: the caller must load its context again.
     """
 
     rev: int
     header: str | None
     changes: Sequence[Change]
     fenced: Sequence[str] = ()
+    pruned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPage:
+    """One page of turns, and the number of its last one where there are more."""
+
+    items: Sequence[Turn]
+    next: int | None
 
 
 class Threads:
@@ -62,6 +75,45 @@ class Threads:
         self._activity.read(principal, () if user is None else (user,))
         return delta
 
+    async def turns(
+        self,
+        principal: Principal,
+        thread_id: str,
+        span: TurnSpan,
+        *,
+        user_id: str | None = None,
+        limit: int = 50,
+        agent: str | None = None,
+    ) -> TurnPage:
+        """A page of a thread's turns: the newest first, or the oldest first after one.
+
+        A thread that is not there, or not the caller's, has none.
+
+        Raises:
+            CategoryForbidden: the agent does not read the category of turns.
+            TrustTooLow: the key does not see the private store, where turns are.
+            AmbiguousThread: more than one user of the caller has a thread of this name, and none was named.
+            Invalid, LimitExceeded: both ends are given; the page is too long.
+        """
+        principal.require(KeyScope.READ)
+        if span.before is not None and span.after is not None:
+            raise Invalid("before_seq: give it or after_seq, not both", field="before_seq")
+        if not 1 <= limit <= MAX_PAGE:
+            raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
+        thread = clean_id(thread_id, "thread_id") or ""
+        policy = self._policies.current
+        allowed = policy.readable(principal.speak_as(agent), (policy.turns_category,))
+        filters = Filters(user_id=clean_id(user_id, "user_id"))
+        scope = read_scope(principal, policy, allowed, self._clock(), filters)
+        if Visibility.PRIVATE not in scope.visibilities:
+            raise TrustTooLow("turns are in the private store, which this key does not see")
+        async with self._storage.reading(principal.reach) as reader:
+            user = await thread_user(reader, scope, thread, scope.filters.user_id)
+            mine = replace(scope, filters=Filters(user_id=user))
+            found = [] if user is None else await reader.turns_of(mine, thread, span, limit + 1)
+        self._activity.read(principal, () if user is None else (user,))
+        return TurnPage(found[:limit], found[limit - 1].seq if len(found) > limit else None)
+
 
 async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str | None) -> str | None:
     """Whose thread it is: the named user, or the only one who has a thread of this name.
@@ -81,7 +133,7 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
     """The delta of one user's thread, of memories that the scope's permissions cover, whatever its filters."""
     if user_id is None:
         return Delta(0, None, ())
-    rev = await reader.revision(scope, user_id, thread_id)
+    rev, last_pruned = await reader.revision(scope, user_id, thread_id)
     if since is None or since >= rev:
         return Delta(rev, None, ())
     changes = await reader.changes(scope, user_id, thread_id, since, MAX_CHANGES)
@@ -89,6 +141,7 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
         best, count = most_important(changes)
     else:  # there may be more than were read
         best, count = await reader.changed_memories(scope, user_id, thread_id, since, MAX_BULLETS)
-    header = headed(since, best, count)
+    pruned = since < last_pruned
+    header = headed(since, best, count, pruned=pruned)
     shown = None if header is None else "\n".join(visible(line) for line in header.split("\n"))
-    return Delta(rev, shown, changes, fenced_header(since, best, count))
+    return Delta(rev, shown, changes, fenced_header(since, best, count, pruned=pruned), pruned)

@@ -36,6 +36,7 @@ from memplane.client.fields import (
     Verb,
     VerbFields,
 )
+from memplane.client.operation import OperationCalls
 from memplane.client.paging import PAGE_SIZE, each_of
 from memplane.client.rights import RightsCalls
 from memplane.contracts.base import Message
@@ -49,6 +50,8 @@ from memplane.contracts.memories import (
     HistoryList,
     HistoryRecord,
     ListedMemory,
+    MemoryBatch,
+    MemoryBatchRequest,
     MemoryChange,
     MemoryList,
     MemoryRecord,
@@ -60,6 +63,7 @@ from memplane.contracts.memories import (
     TurnBatchOutcome,
     TurnBatchRequest,
     TurnDeletion,
+    TurnList,
     TurnOutcome,
     VerbRequest,
     WriteOutcome,
@@ -74,7 +78,7 @@ RETRIES = 3
 _BODIES: Mapping[Verb, type[Message]] = {"pin": PinRequest, "reject": RejectRequest}
 
 
-class Memplane(RightsCalls):
+class Memplane(RightsCalls, OperationCalls):
     """A Memplane server, as one API key sees it. Use it as an async context manager, or call `close`.
 
     Every method raises `MemplaneClientError`: its subclass says what kind of failure, its ``code`` exactly which. A
@@ -154,6 +158,11 @@ class Memplane(RightsCalls):
     async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
         """One memory."""
         return await self._connection.ask(read(memory_path(memory_id), agent=agent), MemoryRecord)
+
+    async def get_many(self, ids: Iterable[UUID | str], *, agent: str | None = None) -> MemoryBatch:
+        """Up to 200 memories in the order asked; those that are absent or not the caller's are left out."""
+        body = body_of(MemoryBatchRequest, given(ids=[str(each) for each in ids], agent=agent))
+        return await self._connection.ask(Call("POST", "/v1/memories:batchGet", body, repeatable=True), MemoryBatch)
 
     async def update(
         self,
@@ -273,6 +282,17 @@ class Memplane(RightsCalls):
         """A thread's revision, and what changed since another."""
         call = read(f"/v1/threads/{segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
         return await self._connection.ask(call, ThreadDelta)
+
+    async def thread_turns(
+        self, thread_id: str, *, user_id: str | None = None, before_seq: int | str | None = None,
+        after_seq: int | str | None = None, limit: int | None = None, agent: str | None = None,
+    ) -> TurnList:  # fmt: skip
+        """What was said in a thread, newest first, before a turn's number; or oldest first, after one."""
+        call = read(
+            f"/v1/threads/{segment(thread_id)}/turns", user_id=user_id, before_seq=before_seq, after_seq=after_seq,
+            limit=limit, agent=agent,
+        )  # fmt: skip
+        return await self._connection.ask(call, TurnList)
 
     async def close_session(
         self, thread_id: str, *, user_id: str | None = None, agent: str | None = None

@@ -85,6 +85,7 @@ class MemplaneSync:
     remember = _waits(Memplane.remember)
     observe = _waits(Memplane.observe)
     get = _waits(Memplane.get)
+    get_many = _waits(Memplane.get_many)
     update = _waits(Memplane.update)
     delete = _waits(Memplane.delete)
     history = _waits(Memplane.history)
@@ -112,6 +113,12 @@ class MemplaneSync:
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
     delta = _waits(Memplane.delta)
+    thread_turns = _waits(Memplane.thread_turns)
+    stats = _waits(Memplane.stats)
+    events = _waits(Memplane.events)
+    policy = _waits(Memplane.policy)
+    check_policy = _waits(Memplane.check_policy)
+    reload_policy = _waits(Memplane.reload_policy)
     close_session = _waits(Memplane.close_session)
     checkpoint = _waits(Memplane.checkpoint)
     save_checkpoint = _waits(Memplane.save_checkpoint)
@@ -122,6 +129,7 @@ class MemplaneSync:
     list = _iterates(Memplane.list)
     all_history = _iterates(Memplane.all_history)
     all_consents = _iterates(Memplane.all_consents)
+    all_events = _iterates(Memplane.all_events)
     export = _iterates(Memplane.export)
 
     def __enter__(self) -> Self:

@@ -53,6 +53,7 @@ class QueryFields(TypedDict, total=False):
     ranking: str | None
     related: bool
     archive: bool
+    purpose: Literal["search", "on_demand"]
     explain: bool
     as_of: Mapping[str, object] | None
 
@@ -235,3 +236,17 @@ class DecisionEntry(TypedDict, total=False):
     id: Required[UUID | str]
     decision: Required[Literal["approve", "reject"]]
     reason: str | None
+
+
+class EventFields(TypedDict, total=False):
+    """`EventQuery`, but for the page."""
+
+    user_id: str | None
+    thread_id: str | None
+    node: str | None
+    op: str | None
+    status: str | None
+    memory_id: UUID | str | None
+    since: Moment | None
+    until: Moment | None
+    agent: str | None

@@ -317,6 +317,14 @@ class TurnRecord(Message):
     """False for a turn of role `user` that a key without `turns:user` recorded."""
 
 
+class TurnList(Message):
+    """A page of a thread's turns: newest first, or oldest first with `after_seq`."""
+
+    items: list[TurnRecord]
+    next: str | None
+    """The `before_seq`, or `after_seq`, of the next page."""
+
+
 class ChangeRecord(Message):
     """One change of a thread's memory."""
 
@@ -337,6 +345,22 @@ class ThreadDelta(Message):
     """At most three lines of changes; absent when nothing changed."""
     changes: list[ChangeRecord]
     """Oldest first; at most the last 500."""
+    pruned: bool = False
+    """Whether changes after `since` are no longer kept: load the context again."""
+
+
+class MemoryBatchRequest(Request):
+    """Which memories are asked for."""
+
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=200)]
+    agent: Name | None = None
+    """The agent to speak as; the key's own unless the key may act for others."""
+
+
+class MemoryBatch(Message):
+    """Memories in the order asked; those that are absent or not the caller's are left out."""
+
+    items: list[MemoryRecord]
 
 
 class HistoryRecord(Message):

@@ -99,6 +99,9 @@ class QueryRequest(Request):
     """Another moment than now."""
     archive: bool = False
     """Search what was archived, for want of room, in place of what is current."""
+    purpose: Literal["search", "on_demand"] = "search"
+    """`on_demand` when an agent asks in the middle of a turn for what it was not given before. Name the `thread_id`
+    then: statistics show the share of turns that needed it."""
 
     @model_validator(mode="after")
     def _delta_needs_a_thread(self) -> "QueryRequest":
@@ -164,6 +167,8 @@ class DeltaHeader(Message):
     rev: int
     header: str | None
     """At most three lines of changes; absent when nothing changed."""
+    pruned: bool = False
+    """Whether changes after `since_rev` are no longer kept: load the context again."""
 
 
 class QueryUsage(Message):

@@ -10,6 +10,8 @@ from memplane.domain.fencing import quoted
 
 MAX_BULLETS = 3
 MAX_TITLE_CHARS = 120
+PRUNED = "older changes are no longer kept: load the context again"
+"""What a header says where changes after the revision were pruned."""
 
 
 class ChangeEvent(StrEnum):
@@ -78,21 +80,29 @@ def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
     return told[:MAX_BULLETS], len(told)
 
 
-def headed(since: int, best: Sequence[Change], count: int) -> str | None:
-    """The header for so many changed memories, of which these are the most important, in their order."""
+def headed(since: int, best: Sequence[Change], count: int, *, pruned: bool = False) -> str | None:
+    """The header for so many changed memories, of which these are the most important, in their order.
+
+    Args:
+        since: the revision after which they changed.
+        best: the most important of them.
+        count: how many changed.
+        pruned: whether there were earlier changes after it that are no longer kept.
+    """
     bullets = [f"- {_mark(each)} {_summary(each)} (imp={each.importance})" for each in best[:MAX_BULLETS]]
-    return "\n".join(_whole(since, bullets, count)) if best else None
+    return "\n".join(_whole(since, bullets, count, pruned=pruned)) if best or pruned else None
 
 
-def fenced_header(since: int, best: Sequence[Change], count: int) -> list[str]:
+def fenced_header(since: int, best: Sequence[Change], count: int, *, pruned: bool = False) -> list[str]:
     """The same header as lines within a fence: each change on two lines, the second one its text, quoted."""
     bullets = [f"- {_mark(each)} (imp={each.importance})\n  {quoted(_summary(each))}" for each in best[:MAX_BULLETS]]
-    return _whole(since, bullets, count) if best else []
+    return _whole(since, bullets, count, pruned=pruned) if best or pruned else []
 
 
-def _whole(since: int, bullets: Sequence[str], count: int) -> list[str]:
+def _whole(since: int, bullets: Sequence[str], count: int, *, pruned: bool) -> list[str]:
+    lost = [PRUNED] if pruned else []
     more = [f"and {count - MAX_BULLETS} more"] if count > MAX_BULLETS else []
-    return [f"Memory updates since rev {since}:", *bullets, *more]
+    return [f"Memory updates since rev {since}:", *lost, *bullets, *more]
 
 
 def _as_created(change: Change) -> Change:

@@ -243,6 +243,12 @@ class PolicyError(MemplaneError):
     code = "policy_invalid"
 
 
+class PolicyRejected(Conflict):
+    """The policy files are wrong, and the policy before stays in force; the detail names file, line and key."""
+
+    code = "policy_rejected"
+
+
 class PromptInvalid(PolicyError):
     """A prompt's file is absent or wrong; the detail names it."""
 

@@ -92,6 +92,8 @@ class LifecycleRules:
         max_size: as many active memories a user may have.
         prune_percent: beyond, so much of them is archived at a time.
         purge_after: how long what is deleted can be restored.
+        keep_events: how long operational events are kept.
+        keep_changes: how long threads know what changed in them; who asks for older changes loads the context again.
     """
 
     idle: timedelta = 60 * DAY
@@ -108,6 +110,8 @@ class LifecycleRules:
     max_size: int = 100_000
     prune_percent: int = 10
     purge_after: timedelta = 30 * DAY
+    keep_events: timedelta = 90 * DAY
+    keep_changes: timedelta = 90 * DAY
 
 
 @dataclass(frozen=True, slots=True)

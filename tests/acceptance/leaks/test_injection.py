@@ -74,7 +74,7 @@ def test_names_of_threads_and_entities_are_plain_names(tenant: Tenant, superviso
             told = supervisor.get(f"/v1/threads/{thread}/delta")
             if "../" in name:  # a path that leads elsewhere
                 continue
-            assert told.json() == {"rev": 0, "header": None, "changes": []}, name
+            assert told.json() == {"rev": 0, "header": None, "changes": [], "pruned": False}, name
             assert supervisor.get("/v1/entities", user_id=USER, name=name).json()["items"] == [], name
             assert supervisor.get("/v1/entities", user_id=USER, kind=name).json()["items"] == [], name
             assert supervisor.found(filters={"entity": name}) == [], name

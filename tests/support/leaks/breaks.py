@@ -168,6 +168,8 @@ NOT_FETCHED_IN_SCOPE = statement("memories_by_id")
 LEAKS: tuple[tuple[Break, str], ...] = (
     (statement("page_of_memories"), "GET /v1/memories"),
     (statement("memories_by_id"), "GET /v1/memories/{memory_id}"),
+    (statement("memories_by_id"), "POST /v1/memories:batchGet"),
+    (statement("turns_of"), "GET /v1/threads/{thread_id:text}/turns"),
     (statement("related"), "GET /v1/memories/{memory_id}/related"),
     (statement("changes"), "GET /v1/threads/{thread_id:text}/delta"),
     (statement("seen"), "GET /v1/memories/{memory_id}/history"),

@@ -18,9 +18,10 @@ def read_lifecycle(root: Value, categories: Collection[str] = ()) -> LifecycleRu
         root: the file.
         categories: those of the policy; none when they could not be read.
     """
-    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"), ("away",))
+    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"), ("away", "tracking"))
     ttl = fields["ttl"].fields(("days", "importance_below"), ("categories",))
     away = fields["away"].fields(("days",)) if fields["away"].present else None
+    tracking = fields["tracking"].fields(("events_days", "changes_days")) if fields["tracking"].present else None
     decay = fields["decay"].fields(("rate", "floor"))
     layers = fields["layers"].fields(("promote_hits", "promote_days", "capacity", "archive_score", "archive_days"))
     size = fields["size"].fields(("max", "prune_percent"))
@@ -39,6 +40,8 @@ def read_lifecycle(root: Value, categories: Collection[str] = ()) -> LifecycleRu
         max_size=size["max"].whole(1, MAX_MEMORIES, fallback=1),
         prune_percent=size["prune_percent"].whole(1, 100, fallback=1),
         purge_after=_days(fields["purge_days"]),
+        keep_events=LifecycleRules().keep_events if tracking is None else _days(tracking["events_days"]),
+        keep_changes=LifecycleRules().keep_changes if tracking is None else _days(tracking["changes_days"]),
     )
 
 

@@ -47,8 +47,33 @@ def load_policy(folder: Path) -> Policy:
         PolicyError: one or more mistakes. The detail has a line ``file:line: key: message`` for each, and
             ``extra["errors"]`` lists them as mappings of ``file``, ``line``, ``key`` and ``message``.
     """
+    return read_policy(folder)[0]
+
+
+def read_policy(folder: Path) -> tuple[Policy, Mapping[str, bytes]]:
+    """The same, with the bytes of each file by its name.
+
+    Raises:
+        PolicyError: as :func:`load_policy`.
+    """
     report = Report()
     contents = _read(folder, report)
+    return _policy(contents, report), contents
+
+
+def check_policy(contents: Mapping[str, bytes]) -> Policy:
+    """The policy that files of these contents make.
+
+    Raises:
+        PolicyError: as :func:`load_policy`.
+    """
+    report = Report()
+    for name in sorted(set(contents) - set(KNOWN_FILES)):
+        report.add(_unknown(name))
+    return _policy({name: contents[name] for name in KNOWN_FILES if name in contents}, report)
+
+
+def _policy(contents: Mapping[str, bytes], report: Report) -> Policy:
     roots = {file: _root(file, contents, report) for file in KNOWN_FILES}
     consent = read_consent(roots[CONSENT])
     known = not len(report)
@@ -123,8 +148,7 @@ def _read(folder: Path, report: Report) -> dict[str, bytes]:
         return {}
     for name in there:
         if name not in KNOWN_FILES:
-            hint = did_you_mean(name, KNOWN_FILES)
-            report.add(Problem(name, 1, "", f"unknown policy file;{hint} accepted: {', '.join(KNOWN_FILES)}"))
+            report.add(_unknown(name))
     contents = {}
     for file in KNOWN_FILES:
         if file not in there:
@@ -136,6 +160,11 @@ def _read(folder: Path, report: Report) -> dict[str, bytes]:
         except OSError as error:
             report.add(Problem(file, 1, "", f"cannot be read: {error.strerror}"))
     return contents
+
+
+def _unknown(name: str) -> Problem:
+    hint = did_you_mean(name, KNOWN_FILES)
+    return Problem(name, 1, "", f"unknown policy file;{hint} accepted: {', '.join(KNOWN_FILES)}")
 
 
 def _root(file: str, contents: Mapping[str, bytes], report: Report) -> Value:

@@ -1,16 +1,18 @@
 """The policy in force, and its renewal while the server runs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from memplane.adapters.policy_files.loading import load_policy, yaml_files
+from memplane.adapters.policy_files.loading import check_policy, read_policy, yaml_files
 from memplane.domain.errors import PolicyError
 from memplane.domain.pii import Finder, find
 from memplane.domain.policy import Policy
 
 _Stamp = tuple[str, int, int, int, int]
 _Fingerprint = tuple[_Stamp, ...]
+_Read = tuple[Policy, Mapping[str, bytes]]
 
 
 class PolicyFiles:
@@ -32,7 +34,7 @@ class PolicyFiles:
         self._find_pii = find_pii
         self._lock = Lock()
         self._seen = self._fingerprint()
-        self._current = self._load()
+        self._current, self._contents = self._load()
         self.last_error: PolicyError | None = None
 
     @property
@@ -44,6 +46,19 @@ class PolicyFiles:
     def current(self) -> Policy:
         """The policy in force; never waits."""
         return self._current
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The text of each file of the policy in force, by name."""
+        return {name: content.decode("utf-8-sig") for name, content in self._contents.items()}
+
+    def check(self, files: Mapping[str, str]) -> Policy:
+        """The policy in force with other files in the place of some of its own; it does not come into force.
+
+        Raises:
+            PolicyError: it is wrong.
+        """
+        return check_policy({**self._contents, **{name: text.encode() for name, text in files.items()}})
 
     def reload(self) -> Policy:
         """Read the folder again, changed or not.
@@ -60,7 +75,7 @@ class PolicyFiles:
             self._settle(result, seen)
             if isinstance(result, PolicyError):
                 raise result
-            return result
+            return self._current
 
     def maybe_reload(self) -> Policy | None:
         """Read the folder again if a file of it changed since the last time; cheap when none did.
@@ -82,22 +97,23 @@ class PolicyFiles:
             self._settle(result, seen)
             return self._current if self._current.digest != before else None
 
-    def _attempt(self) -> Policy | PolicyError:
+    def _attempt(self) -> _Read | PolicyError:
         try:
             return self._load()
         except PolicyError as error:
             return error
 
-    def _load(self) -> Policy:
-        return replace(load_policy(self._folder), find_pii=self._find_pii)
+    def _load(self) -> _Read:
+        policy, contents = read_policy(self._folder)
+        return replace(policy, find_pii=self._find_pii), contents
 
-    def _settle(self, result: Policy | PolicyError, seen: _Fingerprint) -> None:
+    def _settle(self, result: _Read | PolicyError, seen: _Fingerprint) -> None:
         self._seen = seen
         if isinstance(result, PolicyError):
             self.last_error = result
         else:
             self.last_error = None
-            self._current = result
+            self._current, self._contents = result
 
     def _fingerprint(self) -> _Fingerprint:
         """What changes when a file of the folder does; empty when the folder cannot be listed."""

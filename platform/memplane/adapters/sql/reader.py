@@ -13,6 +13,7 @@ from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.rows import Row, context_field_of, history_of, memory_of, proposal_of, turn_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.tracking import SqlTrackingReader
 from memplane.application.ports import Unit
 from memplane.application.records import (
     ConflictPair,
@@ -24,6 +25,7 @@ from memplane.application.records import (
     ProposalQuery,
     RelatedEntity,
 )
+from memplane.application.tracking_records import TurnSpan
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.consent import state_at
 from memplane.domain.delta import Change, ChangeEvent
@@ -57,6 +59,11 @@ class SqlReader(ABC):
     def portable(self) -> SqlPortableReader:
         """All records of one user, page by page."""
         return SqlPortableReader(self.syntax, self.rows_of_all)
+
+    @property
+    def tracking(self) -> SqlTrackingReader:
+        """Statistics and operational events."""
+        return SqlTrackingReader(self.syntax, self.rows_of_all)
 
     @abstractmethod
     async def rows(self, statement: Statement) -> list[Row]:
@@ -115,6 +122,11 @@ class SqlReader(ABC):
         found = await self.rows_of_all([*asked, *([] if window is None else [window])])
         memories = [[memory_of(row) for row in rows] for rows in found[: len(pages)]]
         return memories, [turn_of(row) for rows in found[len(pages) :] for row in rows]
+
+    async def turns_of(self, scope: Scope, thread_id: str, span: TurnSpan, limit: int) -> list[Turn]:
+        """Turns of a thread in scope: the newest first before a place, or the oldest first after one."""
+        statement = statements.turns_of(scope, self.syntax, thread_id, span, limit)
+        return [] if statement is None else [turn_of(row) for row in await self.rows(statement)]
 
     async def related(
         self, scope: Scope, ids: Sequence[UUID], limit: int, *, least: float = 0.0
@@ -186,10 +198,10 @@ class SqlReader(ABC):
         """The users in the scope's tenant and user list that have a thread of this name; at most two."""
         return [row["user_id"] for row in await self.rows(statements.thread_users(scope, self.syntax, thread_id))]
 
-    async def revision(self, scope: Scope, user_id: str, thread_id: str) -> int:
-        """The thread's revision; 0 when there is no such thread."""
+    async def revision(self, scope: Scope, user_id: str, thread_id: str) -> tuple[int, int]:
+        """The thread's revision, and the last one whose change was pruned; 0 when there is no such thread."""
         rows = await self.rows(statements.revision(scope, self.syntax, user_id, thread_id))
-        return rows[0]["rev"] if rows else 0
+        return (rows[0]["rev"], rows[0]["pruned_rev"]) if rows else (0, 0)
 
     async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
         """The last ``limit`` changes of memories after a revision, oldest first."""

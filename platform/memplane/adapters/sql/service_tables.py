@@ -33,6 +33,15 @@ events = sa.Table(
     to_tenant(),
     sa.Index("ix_events_user", "tenant_id", "user_id", "ts"),
     sa.Index("ix_events_node", "tenant_id", "node", "ts"),
+    sa.Index("ix_events_listed", "tenant_id", "user_id", "id"),
+    sa.Index(
+        "ix_events_recalled",
+        "tenant_id",
+        "user_id",
+        "ts",
+        postgresql_where=sa.text("op = 'recall_on_demand'"),
+        sqlite_where=sa.text("op = 'recall_on_demand'"),
+    ),
 )
 
 tombstones = sa.Table(

@@ -12,6 +12,7 @@ from uuid import UUID
 from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
 from memplane.application.records import ContextField, EntityQuery, ProposalQuery
+from memplane.application.tracking_records import TurnSpan
 from memplane.domain.consent import ProposalState
 from memplane.domain.items import PREFIX
 from memplane.domain.scope import Scope
@@ -32,6 +33,9 @@ _TURNS_BY_ID = "SELECT {columns} FROM {listed} WHERE {scope} AND {ids}"
 
 # Served by uq_turns_tenant_id_user_id_thread_id_seq.
 _WINDOW = "SELECT {columns} FROM turns t WHERE {scope} ORDER BY t.seq DESC LIMIT {limit}"
+
+# Served by uq_turns_tenant_id_user_id_thread_id_seq.
+_TURNS_OF = "SELECT {columns} FROM turns t WHERE {scope} AND {span} ORDER BY t.seq {order} LIMIT {limit}"
 
 # Served by ix_memories_user, or by pk_memories where no user is named.
 _PAGE = "SELECT {columns} FROM memories m WHERE {scope} AND {page} ORDER BY m.id DESC LIMIT {limit}"
@@ -100,7 +104,7 @@ SELECT r.user_id FROM thread_revision r WHERE {users} AND r.thread_id = {thread_
 
 # Served by pk_thread_revision.
 _REVISION = """
-SELECT r.rev FROM thread_revision r
+SELECT r.rev, r.pruned_rev FROM thread_revision r
  WHERE r.tenant_id = {tenant} AND r.user_id = {user_id} AND r.thread_id = {thread_id}"""
 
 # Served by uq_change_log_tenant_id_user_id_thread_id_rev and pk_memories.
@@ -263,6 +267,21 @@ def window(scope: Scope, syntax: Syntax, thread_id: str, limit: int) -> Statemen
     return None if allowed is None else _filled(_WINDOW, allowed, {"limit": limit}, columns=_TURN)
 
 
+def turns_of(scope: Scope, syntax: Syntax, thread_id: str, span: TurnSpan, limit: int) -> Statement | None:
+    """A page of a thread's turns, or ``None`` when no turn is in scope."""
+    allowed = turns_in(replace(scope, filters=replace(scope.filters, thread_id=thread_id)), syntax)
+    if allowed is None:
+        return None
+    asked = Predicate(syntax)
+    if span.before is not None:
+        asked.compare("t.seq", "<", "before", span.before)
+    if span.after is not None:
+        asked.compare("t.seq", ">", "after", span.after)
+    allowed.values |= asked.values
+    order = "DESC" if span.after is None else "ASC"
+    return _filled(_TURNS_OF, allowed, {"limit": limit}, columns=_TURN, span=asked.sql or "true", order=order)
+
+
 def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
     """A page of memories in scope, newest first."""
     allowed = memories_in(scope, syntax)
@@ -386,7 +405,7 @@ def thread_users(scope: Scope, syntax: Syntax, thread_id: str) -> Statement:
 
 
 def revision(scope: Scope, syntax: Syntax, user_id: str, thread_id: str) -> Statement:
-    """A thread's revision."""
+    """A thread's revision, and the last one whose change was pruned."""
     tenant = Predicate(syntax, values={"tenant": scope.tenant})
     return _filled(_REVISION, tenant, {"user_id": user_id, "thread_id": thread_id})
 

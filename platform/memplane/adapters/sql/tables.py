@@ -206,6 +206,7 @@ thread_revision = sa.Table(
     sa.Column("rev", sa.BigInteger, nullable=False),
     sa.Column("turns", sa.BigInteger, nullable=False),
     time_column("updated_at", nullable=False),
+    sa.Column("pruned_rev", sa.BigInteger, nullable=False, server_default="0"),  # the last whose change was pruned
     sa.PrimaryKeyConstraint("tenant_id", "user_id", "thread_id"),
     to_tenant(),
     sa.Index("ix_thread_revision_thread", "tenant_id", "thread_id"),

@@ -18,7 +18,7 @@ from memplane.domain.activity import Activity
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import IMPORTANT, Weighed
-from memplane.domain.memory import Layer, Memory, MemoryType, State, TrustState
+from memplane.domain.memory import Layer, Memory, MemoryType, State, TrustState, first_id
 from memplane.domain.scope import Scope
 
 _MANY = 500
@@ -197,6 +197,35 @@ class SqlUpkeep:
         if ids:
             gone = sa.delete(tables.consent_proposals).where(p.tenant_id == self._tenant, p.id.in_(ids))
             await self._session.execute(gone)
+        return len(ids)
+
+    async def old_changes(self, before: datetime, limit: int) -> list[tuple[UUID, str]]:
+        """Ids and users of changes of threads that were logged before a moment, the oldest first; ids tell when."""
+        c = tables.change_log.c
+        old = sa.select(c.id, c.user_id).where(c.tenant_id == self._tenant, c.id < first_id(before))
+        return [(row.id, row.user_id) for row in await self._session.execute(old.order_by(c.id).limit(limit))]
+
+    async def prune_changes(self, ids: Sequence[UUID]) -> None:
+        """Remove changes of threads, which note the last one that they lost; their users are locked."""
+        c, r = tables.change_log.c, tables.thread_revision.c
+        some = (c.tenant_id == self._tenant, c.id.in_(ids))
+        lost = sa.select(c.user_id, c.thread_id, sa.func.max(c.rev).label("rev")).where(*some)
+        found = (await self._session.execute(lost.group_by(c.user_id, c.thread_id))).all()
+        theirs = [r.user_id == sa.bindparam("of_user"), r.thread_id == sa.bindparam("of_thread")]
+        note = sa.update(tables.thread_revision).where(r.tenant_id == self._tenant, *theirs)
+        later = sa.case((r.pruned_rev < sa.bindparam("last"), sa.bindparam("last")), else_=r.pruned_rev)
+        for row in sorted(found):
+            values = {"of_user": row.user_id, "of_thread": row.thread_id, "last": row.rev}
+            await self._session.execute(note.values(pruned_rev=later), values)
+        await self._session.execute(sa.delete(tables.change_log).where(*some))
+
+    async def prune_events(self, before: datetime, limit: int) -> int:
+        """Remove operational events that were noted before a moment, at most so many; how many were."""
+        e = tables.events.c
+        old = sa.select(e.id).where(e.tenant_id == self._tenant, e.id < first_id(before)).order_by(e.id).limit(limit)
+        ids = list((await self._session.execute(old)).scalars())
+        if ids:
+            await self._session.execute(sa.delete(tables.events).where(e.tenant_id == self._tenant, e.id.in_(ids)))
         return len(ids)
 
     async def sweep_answers(self, after: datetime | None, given_by: datetime, limit: int) -> Swept:

@@ -74,6 +74,18 @@ class Upkeep(Protocol):
         """Active memories by their ids, locked, in their order."""
         ...
 
+    async def old_changes(self, before: datetime, limit: int) -> list[tuple[UUID, str]]:
+        """Ids and users of changes of threads that were logged before a moment, the oldest first."""
+        ...
+
+    async def prune_changes(self, ids: Sequence[UUID]) -> None:
+        """Remove changes of threads, which note the last one that they lost; their users are locked."""
+        ...
+
+    async def prune_events(self, before: datetime, limit: int) -> int:
+        """Remove operational events that were noted before a moment, at most so many; how many were."""
+        ...
+
     async def sweep_answers(self, after: datetime | None, given_by: datetime, limit: int) -> Swept:
         """Forget answers kept for idempotency keys that were given after a moment, or ever, and by another.
 

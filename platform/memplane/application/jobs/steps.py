@@ -28,7 +28,9 @@ _SETTLED = "settled"
 AGAIN = "again"
 """The place of a next batch that begins at the beginning, where less is left by then."""
 _ANSWERS = "answers"
-"""What the place of the second half of `purge` begins with."""
+"""What the place of the second part of `purge` begins with."""
+_CHANGES, _EVENTS = "changes", "events"
+"""The places of its last two parts, each of which begins at the beginning, where less is left by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,16 @@ async def decay(write: Write, as_of: datetime, place: str | None) -> Batch:
 async def purge(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:
     """What is deleted, and can be restored no longer, is removed for good; then as old answers and counts of tokens.
 
-    Of one user alone, what is deleted.
+    Last what threads were told of changes, and operational events, each for as long as the policy keeps it. Of one
+    user alone, only what is deleted.
     """
     old = as_of - write.policy.lifecycle.purge_after
     if place is not None and place.startswith(_ANSWERS):
         since = place.removeprefix(_ANSWERS)
         swept = await write.uow.upkeep.sweep_answers(instant(since) if since else None, old, BATCH)
-        return Batch({"answers": swept.count}, f"{_ANSWERS}{swept.last.isoformat()}" if swept.last else None)
+        return Batch({"answers": swept.count}, f"{_ANSWERS}{swept.last.isoformat()}" if swept.last else _CHANGES)
+    if place in {_CHANGES, _EVENTS}:
+        return await _untracked(write, as_of, place)
     found, following = await _found(write, Wanted(Due.PURGE, as_of, user=user), place)
     for each in found:
         after(Cause.PURGED, each.state)
@@ -117,6 +122,19 @@ async def purge(write: Write, as_of: datetime, place: str | None, user: str | No
         await write.uow.budgets.sweep(old.date())
     await write.settle("", None)  # no thread is told of what was gone before
     return Batch({"purged": len(found)}, following or (_ANSWERS if user is None else None))
+
+
+async def _untracked(write: Write, as_of: datetime, place: str) -> Batch:
+    """The next batch of what threads were told, and then of operational events, that is kept no longer."""
+    rules, upkeep = write.policy.lifecycle, write.uow.upkeep
+    if place == _EVENTS:
+        count = await upkeep.prune_events(as_of - rules.keep_events, BATCH)
+        return Batch({"events": count} if count else {}, _EVENTS if count == BATCH else None)
+    found = await upkeep.old_changes(as_of - rules.keep_changes, BATCH)
+    if found:
+        await write.uow.lock_users({user for _, user in found})
+        await upkeep.prune_changes([each for each, _ in found])
+    return Batch({"changes": len(found)} if found else {}, _CHANGES if len(found) == BATCH else _EVENTS)
 
 
 async def layers(write: Write, as_of: datetime, place: str | None, user: str | None = None) -> Batch:

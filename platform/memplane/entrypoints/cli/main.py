@@ -30,6 +30,7 @@ from memplane.entrypoints.cli import (
     reverting,
     serve,
     setup,
+    tracking,
     transfer,
     worker,
 )
@@ -80,7 +81,7 @@ app.add_typer(reembed.app, rich_help_panel=_SERVER)
 app.add_typer(audit.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
 for _panel, _commands in (
-    (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS}),
+    (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS, **tracking.COMMANDS}),
     (_INSPECTION, inspection.COMMANDS),
     (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **reverting.COMMANDS, **erasure.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),

@@ -68,6 +68,9 @@ def query(  # noqa: PLR0913 - one argument for each option
         datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
     ] = None,
     archive: Annotated[bool, typer.Option("--archive", help="Search what was archived for want of room.")] = False,
+    on_demand: Annotated[
+        bool, typer.Option("--on-demand", help="Count it as recall that a turn of --thread needed.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Whole records.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="How each score came about.")] = False,
     url: Url = DEFAULT_URL,
@@ -84,6 +87,7 @@ def query(  # noqa: PLR0913 - one argument for each option
     chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
     moments = given(believed_at=believed_at, true_at=true_at)
     other_fields = given(thread_id=thread, since_rev=since, as_of=moments or None, archive=archive or None)
+    other_fields |= {"purpose": "on_demand"} if on_demand else {}
     with session(url, key, agent, data) as opened:
         fields = cast("QueryFields", chosen | other_fields | given(agent=opened.agent))
         answer = opened.client.query(

@@ -1,5 +1,6 @@
-"""`memplane policy`: what the policy files say, without a server."""
+"""`memplane policy`: what the policy files say, without a server, or what a server goes by."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +8,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memplane.contracts.policy import PolicyMistake
 from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
 from memplane.domain.policy_view import AgentView, describe_agent
-from memplane.entrypoints.cli.options import settings_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Key, Url, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, table
+from memplane.entrypoints.cli.session import operating
 
 app = typer.Typer(name="policy", no_args_is_help=True, help="The policy files, checked and explained.")
 
@@ -58,6 +61,47 @@ def show_policy(
     }
     told = [plain(line) for line in (_extraction_line(policy), *_consent_lines(policy.consent))]
     show(document, _matrix(policy, views), *told, plain(policy.digest, "dim"), as_json=json)
+
+
+@app.command("show-server")
+def show_server(url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False) -> None:
+    """Show the policy that a server goes by, and whether its files are wrong since."""
+    with operating(url, key, None, data) as opened:
+        found = opened.client.policy()
+    names = ", ".join(each.name for each in found.files)
+    rows = table("agent", "trust", "reads", "writes")
+    for each in found.agents:
+        reads, writes = ([one.name for one in each.categories if getattr(one, may)] for may in ("read", "write"))
+        add(rows, each.agent, each.trust, ", ".join(reads), ", ".join(writes))
+    show(found, rows, plain(f"{found.policy} of {names}", "dim"), *_wrong(found.errors), as_json=json)
+
+
+@app.command("check-server")
+def check_server(
+    policies: Folder = None, url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False
+) -> None:
+    """Check the policy files by a server, without letting them come into force there."""
+    folder = _folder(policies)
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.yaml"))}
+    with operating(url, key, None, data) as opened:
+        found = opened.client.check_policy(files)
+    told = [plain(f"{folder} is valid: {found.policy}")] if found.ok else []
+    show(found, *told, *_wrong(found.errors), as_json=json)
+    if not found.ok:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command()
+def reload(url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False) -> None:
+    """Let a server read its policy files again; wrong ones leave its policy as it is."""
+    with operating(url, key, None, data) as opened:
+        done = opened.client.reload_policy()
+    told = f"reloaded: {done.policy}" if done.changed else f"unchanged: {done.policy}"
+    show(done, plain(told), as_json=json)
+
+
+def _wrong(errors: Sequence[PolicyMistake]) -> list[Text]:
+    return [plain(f"{each.file}:{each.line}: {each.key}: {each.message}", "red") for each in errors]
 
 
 def _folder(named: Path | None) -> Path:

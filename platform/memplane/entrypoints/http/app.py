@@ -23,12 +23,14 @@ from memplane.entrypoints.http import (
     jobs,
     keys,
     observations,
+    policy,
     problems,
     recovery,
     repeats,
     reverting,
     routes,
     sessions,
+    tracking,
     transfer,
 )
 from memplane.entrypoints.http.body_limit import BodyLimit
@@ -67,6 +69,8 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(audit.router)
     app.include_router(jobs.router)
     app.include_router(jobs.gc_router)
+    app.include_router(tracking.router)
+    app.include_router(policy.router)
     app.include_router(health.router)
     app.include_router(docs_page.router)
     return app

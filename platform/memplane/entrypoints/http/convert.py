@@ -77,6 +77,7 @@ def question_of(request: QueryRequest) -> Question:
         believed_at=request.as_of.believed_at if request.as_of else None,
         true_at=request.as_of.true_at if request.as_of else None,
         archive=request.archive,
+        on_demand=request.purpose == "on_demand",
     )
 
 
@@ -84,7 +85,7 @@ def answer_of(recalled: Recalled, question: Question) -> QueryAnswer:
     """A recall as an answer."""
     delta = None
     if recalled.delta is not None:
-        delta = DeltaHeader(rev=recalled.delta.rev, header=recalled.delta.header)
+        delta = _header(recalled.delta)
     usage = QueryUsage(
         **{name: getattr(recalled.usage, name) for name in recalled.usage.__slots__}, counter=TOKEN_COUNTER
     )
@@ -115,8 +116,12 @@ def context_of(context: Context, budget: int) -> ContextAnswer:
         candidates=context.candidates,
         counter=TOKEN_COUNTER,
     )
-    delta = DeltaHeader(rev=context.delta.rev, header=context.delta.header)
+    delta = _header(context.delta)
     return ContextAnswer(delta=delta, sections=sections, prompt=context.prompt, usage=usage, policy=context.policy)
+
+
+def _header(delta: Delta) -> DeltaHeader:
+    return DeltaHeader(rev=delta.rev, header=delta.header, pruned=delta.pruned)
 
 
 def _told(item: Item) -> QueryItem:
@@ -245,7 +250,8 @@ def correction_of(request: CorrectionRequest) -> Correction:
 
 def delta_of(delta: Delta) -> ThreadDelta:
     """A thread's delta."""
-    return ThreadDelta(rev=delta.rev, header=delta.header, changes=[_change(change) for change in delta.changes])
+    changes = [_change(change) for change in delta.changes]
+    return ThreadDelta(rev=delta.rev, header=delta.header, changes=changes, pruned=delta.pruned)
 
 
 def _change(change: Change) -> ChangeRecord:

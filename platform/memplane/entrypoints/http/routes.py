@@ -12,10 +12,13 @@ from memplane.application.browse import Listing
 from memplane.application.ingest import StoredTurn
 from memplane.application.placing import Outcome
 from memplane.application.removing import TurnDeleted
+from memplane.application.tracking_records import TurnSpan
 from memplane.contracts.base import Category, Name, Problem
 from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.memories import (
     HistoryList,
+    MemoryBatch,
+    MemoryBatchRequest,
     MemoryChange,
     MemoryList,
     MemoryRecord,
@@ -25,6 +28,7 @@ from memplane.contracts.memories import (
     TurnBatchOutcome,
     TurnBatchRequest,
     TurnDeletion,
+    TurnList,
     TurnOutcome,
     WriteOutcome,
 )
@@ -249,6 +253,14 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     return MemoryList(items=items, next=str(page.next) if page.next else None)
 
 
+@router.post("/memories:batchGet", responses=described(413), tags=["memories"], summary="Get several memories")
+async def get_memories(request: MemoryBatchRequest, app: App, caller: Caller) -> MemoryBatch:
+    """Up to 200 memories in the order asked; those that are absent or not the caller's are left out."""
+    found = await app.browse.batch(caller, request.ids, request.agent)
+    marks = await app.browse.conflicting(caller, found, request.agent)
+    return MemoryBatch(items=[convert.record_of(memory, marks) for memory in found])
+
+
 @router.get("/memories/{memory_id}", responses=described(404), tags=["memories"], summary="Get a memory")
 async def get_memory(
     memory_id: UUID, app: App, caller: Caller, response: Response, agent: Agent = None
@@ -321,6 +333,29 @@ async def delta(
 ) -> ThreadDelta:
     """The thread's revision, and what changed since another, of the categories that the agent may read."""
     return convert.delta_of(await app.threads.delta(caller, thread_id, since, user_id, agent))
+
+
+Seq = Annotated[int | None, Query(ge=0, le=2**53)]
+
+
+@router.get(
+    "/threads/{thread_id:text}/turns", responses=described(), tags=["threads"], summary="What was said in a thread"
+)
+async def thread_turns(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
+    thread_id: Name,
+    app: App,
+    caller: Caller,
+    user_id: Name | None = None,
+    before_seq: Seq = None,
+    after_seq: Seq = None,
+    agent: Agent = None,
+    limit: Limit = 50,
+) -> TurnList:
+    """Turns word for word, newest first; with `after_seq`, oldest first. Only for agents that read turns."""
+    span = TurnSpan(before_seq, after_seq)
+    page = await app.threads.turns(caller, thread_id, span, user_id=user_id, limit=limit, agent=agent)
+    items = [convert.turn_record_of(turn) for turn in page.items]
+    return TurnList(items=items, next=None if page.next is None else str(page.next))
 
 
 def version_of(if_match: str | None) -> int | None:

@@ -95,8 +95,9 @@ class MemoryTools:
         """Recall what is known about the user: facts, plans and earlier talk, best first, each with its id."""
         whose = conversation_of(config, self._user)
         answer = await self._memory.query(
-            query, categories=categories, top_k=top_k, filters={"user_id": whose.user_id}, agent=self._agent
-        )
+            query, categories=categories, top_k=top_k, filters={"user_id": whose.user_id}, thread_id=whose.thread_id,
+            purpose="on_demand", agent=self._agent,
+        )  # fmt: skip
         return answer.prompt or NOTHING
 
     @_told

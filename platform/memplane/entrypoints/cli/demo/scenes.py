@@ -11,6 +11,7 @@ from rich.text import Text
 from memplane.client import Forbidden, MemplaneSync
 from memplane.client.fields import QueryFields
 from memplane.contracts.query import QueryAnswer, QueryItem
+from memplane.domain.memory import Role
 from memplane.entrypoints.cli.demo.story import Story
 from memplane.entrypoints.cli.output import add, plain, table
 
@@ -207,7 +208,33 @@ def another_user(stage: Stage) -> Scene:
     return Scene("another_user", "Another person asks", (told, Panel(best), tried), facts, claims)
 
 
-SCENES: tuple[Callable[[Stage], Scene], ...] = (remembered, five_views, refusal, change, past, another_user)
+def on_demand(stage: Stage) -> Scene:
+    """The supervisor asks twice in the middle of one turn; the share of turns that needed it is computed."""
+    story, supervisor = stage.story, stage.agents["supervisor"]
+    for text in (story.question, None):
+        supervisor.query(
+            text, filters={"user_id": story.first_user}, top_k=1, thread_id=story.changed_thread, purpose="on_demand"
+        )
+    found = supervisor.stats().on_demand
+    said = [turn for turn in story.turns if turn.role is Role.USER]
+    shown = "no share" if found is None or found.share is None else f"{found.share:.1%}"
+    claims = (
+        Claim("every turn of a user is counted", found is not None and found.turns == len(said)),
+        Claim("one turn needed recall on demand, however often", found is not None and found.recalled == 1),
+        Claim("both queries were counted, and no other", found is not None and found.queries == 2),
+        Claim("the share is under a tenth", found is not None and found.share == 1 / len(said) < 0.1),
+    )
+    told = plain(
+        "In the middle of a turn the supervisor is not sure, and asks on demand, twice. Of all turns in which the two "
+        f"people spoke, {shown} needed that; the questions of the scenes before do not count."
+    )
+    facts = {} if found is None else found.model_dump(mode="json")
+    return Scene("on_demand", "Asked on demand", (told,), facts, claims)
+
+
+SCENES: tuple[Callable[[Stage], Scene], ...] = (
+    remembered, five_views, refusal, change, past, another_user, on_demand,
+)  # fmt: skip
 
 
 def _ask(stage: Stage, agent: str, categories: list[str] | None = None) -> QueryAnswer:
