@@ -21,7 +21,7 @@ from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
 from memplane.domain.memory import Memory, MemoryText, State, TrustState, weight
-from memplane.domain.policy import Policy
+from memplane.domain.policy import Policy, Speaker
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import is_more
 
@@ -51,7 +51,7 @@ class Correct:
             InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
         """
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(verb.agent)
+        speaker = principal.act_as(verb.agent)
         await self._gateway.replayed(principal, verb.once)
         read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version)
         before = await self._gateway.run(principal, policy, now, read)
@@ -69,7 +69,7 @@ class Correct:
 
 
 def _right(
-    principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: str
+    principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: Speaker
 ) -> Memory:
     said = NewMemory(
         before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
@@ -80,7 +80,7 @@ def _right(
     return right
 
 
-async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
+async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
     await refuse_rejected(write, right)
     waiting = await change_held_back(write, old, right, write.policy.allowlist(speaker).read)
     if waiting is not None:

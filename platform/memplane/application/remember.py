@@ -43,7 +43,7 @@ from memplane.domain.memory import (
     new_id,
 )
 from memplane.domain.merging import value_hash
-from memplane.domain.policy import Policy, Trust
+from memplane.domain.policy import Policy, Speaker, Trust
 from memplane.domain.principal import Principal
 from memplane.domain.scope import trust_levels
 from memplane.domain.screening import screened, screened_values
@@ -162,7 +162,7 @@ class Remember:
             ConsentRequired: a sensitive field that the memory states would be gone.
         """
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
         if unknown := set(changes) - TEXT_FIELDS - RECORD_FIELDS:
             raise Invalid(f"these fields cannot be changed: {', '.join(sorted(unknown))}")
         if "category" in changes:
@@ -184,7 +184,7 @@ class Remember:
         now: datetime,
         before: Memory,
         changes: Mapping[str, object],
-        speaker: str,
+        speaker: Speaker,
     ) -> Outcome:
         """Change the memory, if it is still as it was read.
 
@@ -252,7 +252,7 @@ class Remember:
         policy, now = self._gateway.begin(principal)
         if tombstone:
             require_full(principal, "refuse a value")
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
 
         async def work(write: Write) -> Outcome:
             before = await locked(write, speaker, memory_id, version, LASTING)
@@ -270,14 +270,14 @@ class Remember:
         return await self._gateway.run(principal, policy, now, work)
 
 
-def _readable(policy: Policy, agent: str, outcome: Outcome) -> Outcome:
+def _readable(policy: Policy, agent: Speaker, outcome: Outcome) -> Outcome:
     """An outcome without the ids of what was overruled, in a category that the agent writes and does not read."""
     reads = outcome.memory.category in policy.allowlist(agent).read
     return outcome if reads else replace(outcome, overruled=(), conflicts=())
 
 
 def prepare(
-    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source = Source.AGENT
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source = Source.AGENT
 ) -> Memory:
     """A new memory, authorised, normalised and constrained, ready to be stored."""
     policy.check_write(agent, new.category)
@@ -293,7 +293,7 @@ def prepare_drawn(
 
 
 def _composed(
-    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source
 ) -> Memory:
     user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
@@ -317,7 +317,7 @@ def _composed(
         pii=pii.kinds(text.searchable(), policy.find_pii),
         recorded_at=now,
         updated_at=now,
-        agent_id=clean_id(new.agent_id, "agent_id") or agent,
+        agent_id=clean_id(new.agent_id, "agent_id") or (agent if isinstance(agent, str) else None),
         run_id=clean_id(new.run_id, "run_id"),
         actor_id=clean_id(new.actor_id, "actor_id"),
         role=new.role,

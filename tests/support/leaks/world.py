@@ -95,7 +95,7 @@ class World:
     def voice(
         self, tenant: Tenant, agent: str | None, trust: str = "full", users: Sequence[str] | None = None
     ) -> Voice:
-        """One with a new key; without an agent, an operator who names one each time."""
+        """One with a new key; without an agent, an operator, who reaches every category unless it names an agent."""
         new = NewKey(
             agent=agent, trust=Trust(trust), scopes=(*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN),
             act_for=() if agent else ("*",), users=None if users is None else tuple(users),
@@ -117,10 +117,12 @@ class World:
             # one who reads nothing needs no more than one key
             for users in (None, ("ana",)) if self.oracle.reads(agent) else (None,):
                 yield self.voice(first, agent, trust, users)
+        for trust, users in itertools.product(self.oracle.order, (None, ("ana",))):
+            yield self.voice(first, None, trust, users)
         yield self.voice(first, "supervisor", users=("ben",))
         yield self.voice(first, "supervisor", users=("nobody",))
         for tenant in others:
-            for agent, users in itertools.product(("supervisor", "planner"), (None, ("ana",))):
+            for agent, users in itertools.product(("supervisor", "planner", None), (None, ("ana",))):
                 yield self.voice(tenant, agent, users=users)
 
     # what is planted

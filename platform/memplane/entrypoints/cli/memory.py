@@ -14,6 +14,7 @@ from memplane.contracts.query import QueryAnswer
 from memplane.domain.memory import MemoryType, Role, Visibility
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
+    AdminKey,
     Agent,
     AnyUser,
     Cursor,
@@ -25,13 +26,14 @@ from memplane.entrypoints.cli.options import (
     User,
     ValidFrom,
     ValidUntil,
+    Within,
     Words,
     given,
     moment_of,
     words_of,
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import operating, session
 from memplane.entrypoints.cli.written import written
 
 Categories = Annotated[list[str] | None, typer.Option("--category", help="Only this category. Repeatable.")]
@@ -184,13 +186,13 @@ def get(
     memory_id: Id,
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show one memory, whole."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         record = opened.client.get(memory_id, agent=opened.agent)
     show(record, _record(record), as_json=json)
 
@@ -208,15 +210,15 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     cursor: Cursor = None,
     every: Annotated[bool, typer.Option("--all", help="Every page, not only one.")] = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
     where |= {"trust_state": "disputed"} if disputed else {}
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
         if every:
             page = MemoryList(items=list(opened.client.list(page_size=limit, **fields)), next=None)

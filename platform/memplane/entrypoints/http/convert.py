@@ -36,6 +36,7 @@ from memplane.contracts.query import (
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
+from memplane.domain.policy import described
 from memplane.domain.rendering import Item
 from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
@@ -140,7 +141,7 @@ def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
 def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:
     store = item.unit.visibility if isinstance(item.unit, Memory) else Visibility.PRIVATE
     rules = [
-        f"agent '{recalled.agent}' may read category '{item.category}'",
+        f"{described(recalled.agent)} may read category '{item.category}'",
         f"this key's trust sees the store '{store}'",
     ]
     matched = item.parts.get("matched")
