@@ -23,7 +23,7 @@ from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import AgentForbidden, Forbidden, Invalid, NotFound, TrustTooLow, UserForbidden
 from memplane.domain.policy import Trust
-from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.domain.principal import ALL, KeyScope, Principal, is_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _seen(principal: Principal, key: StoredKey) -> StoredKey:
 
 def _refuse_more(principal: Principal, key: StoredKey) -> None:
     """Refuse a key that can do more than the caller who would hold it."""
-    if key.agent is None and not key.act_for and not principal.is_operator:
+    if is_operator(key.agent, key.act_for, key.scopes) and not principal.is_operator:
         raise AgentForbidden("this key is bound to agents, and cannot give one that reaches every category")
     for agent in dict.fromkeys((*((key.agent,) if key.agent else ()), *key.act_for)):
         if agent == ALL and ALL not in principal.act_for:

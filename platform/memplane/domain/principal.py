@@ -1,6 +1,7 @@
 """Who is calling, as authenticated, and what that allows."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -42,6 +43,11 @@ class Reach:
     tenant: str
     users: frozenset[str] | None = None
     caller: str = ""
+
+
+def is_operator(agent: str | None, act_for: Collection[str], scopes: Collection[str]) -> bool:
+    """Whether a key with these bindings is an operator's: bound to no agent, with the scope ``admin``."""
+    return agent is None and KeyScope.ADMIN in scopes and (not act_for or ALL in act_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,8 @@ class Principal:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it is bound to no agent and may administer its tenant."""
-        return self.agent is None and KeyScope.ADMIN in self.scopes and (not self.act_for or ALL in self.act_for)
+        """Whether it runs the tenant and is no agent."""
+        return is_operator(self.agent, self.act_for, self.scopes)
 
     def act_as(self, agent: str | None) -> Speaker:
         """Whose allowlist counts for a call that reads, or changes what is there already.
