@@ -25,7 +25,7 @@ from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain, screened, screened_values
 from memplane.domain.text import normalise
 from memplane.domain.tombstones import value_key
-from memplane.domain.writing import constrain
+from memplane.domain.writing import Style, constrain
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     rules.check(memory.category)
     policy = rules.policy
     screening = policy.category(memory.category).pii
-    text = screened(constrain(memory.text, memory.type, policy.writing), screening, policy.find_pii)
+    text = screened(constrain(memory.text, memory.type, policy.writing, Style.FREE), screening, policy.find_pii)
     external_id = clean_id(memory.external_id, "external_id")
     attributes = screened_values(checked(memory.attributes), screening, policy.find_pii)
     empty = memory.valid_from is not None and memory.valid_until is not None and memory.valid_until <= memory.valid_from

@@ -12,7 +12,7 @@ from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge
-from memplane.application.remember import NewMemory, prepare, require_interval
+from memplane.application.remember import NewMemory, prepare, require_interval, sources_of
 from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -24,6 +24,7 @@ from memplane.domain.memory import Memory, MemoryText, State, TrustState, weight
 from memplane.domain.policy import Policy, Speaker
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import is_more
+from memplane.domain.writing import style_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Correct:
             ValueRejected: a person rejected the new value.
             ConsentRequired: a sensitive field that the memory states would be gone.
             InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
+            UnknownSource: a source is nothing of this user that the writer may read.
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.act_as(verb.agent)
@@ -57,13 +59,15 @@ class Correct:
         before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
         right = await in_thread(_right, principal, policy, before, correction, now, speaker)
+        await self._gateway.require_sources(sources_of(principal, policy, right, speaker, now), right.source_ids)
         if right.text == before.text:
             return Outcome("unchanged", before)
         material = await self._gateway.material_of(right.text)
 
         async def work(write: Write) -> Outcome:
             old = await target(write, speaker, replace(verb, version=before.version), ())
-            return await _corrected(write, speaker, old, right, material)
+            done = await _corrected(write, speaker, old, right, material)
+            return replace(done, warnings=style_warnings(right.text, right.type, policy.writing))
 
         return await self._gateway.run(principal, policy, now, work, once=verb.once)
 

@@ -27,12 +27,12 @@ from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.capabilities import Capability
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Grave
-from memplane.domain.errors import LimitExceeded
+from memplane.domain.errors import LimitExceeded, UnknownSource
 from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory import Memory, MemoryText, TrustState, Turn, new_id
+from memplane.domain.memory import Memory, MemoryText, State, TrustState, Turn, new_id
 from memplane.domain.policy import Policy
-from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.scope import Filters
+from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.scope import Filters, Scope
 from memplane.domain.terms import terms
 from memplane.domain.text import normalise
 from memplane.domain.undoing import Restated, UndoKind, UndoRecord, difference, kept_of
@@ -310,6 +310,30 @@ class Gateway:
         policy = self._policies.current
         policy.write_visibility(principal.trust, None)
         return policy, self._clock()
+
+    async def require_sources(self, scope: Scope, ids: Sequence[UUID]) -> None:
+        """Refuse sources that the writer cannot read, whether they are absent, another user's or in another category.
+
+        Args:
+            scope: what the writer may read of the memory's user.
+            ids: the sources.
+
+        Raises:
+            UnknownSource: at least one is not in scope.
+        """
+        if not ids:
+            return
+        lasting = replace(
+            scope, states=(State.ACTIVE, State.SUPERSEDED, State.ARCHIVED), trust_states=tuple(TrustState)
+        )
+        async with self._storage.reading(Reach(scope.tenant, scope.users)) as reader:
+            found = await reader.units(lasting, ids)
+        if unknown := [str(each) for each in dict.fromkeys(ids) if each not in found]:
+            raise UnknownSource(
+                f"source_ids: {', '.join(unknown)}: no turn or memory of this user that you may read; leave it out",
+                field="source_ids",
+                ids=unknown,
+            )
 
     async def material(self, *texts: MemoryText | str) -> list[SearchMaterial]:
         """Search material for texts: of memories, and of turns as they were said.

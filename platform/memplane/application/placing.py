@@ -49,6 +49,7 @@ from memplane.domain.reconciling import (
 from memplane.domain.scope import read_scope
 from memplane.domain.terms import terms
 from memplane.domain.undoing import Joining, Restated
+from memplane.domain.writing import StyleWarning
 
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
@@ -69,6 +70,7 @@ class Outcome:
         overruled: memories that this one took the place of, or that it disputes.
         proposal: what waits for consent, instead of the memory.
         conflicts: memories that it may contradict, though their words do not prove it.
+        warnings: rules of style that the words break, and for which they are not refused.
     """
 
     outcome: str
@@ -77,6 +79,7 @@ class Outcome:
     overruled: tuple[UUID, ...] = ()
     proposal: UUID | None = None
     conflicts: tuple[UUID, ...] = ()
+    warnings: tuple[StyleWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

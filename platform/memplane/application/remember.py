@@ -45,9 +45,9 @@ from memplane.domain.memory import (
 from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Speaker, Trust
 from memplane.domain.principal import Principal
-from memplane.domain.scope import trust_levels
+from memplane.domain.scope import Filters, Scope, read_scope, trust_levels
 from memplane.domain.screening import screened, screened_values
-from memplane.domain.writing import constrain, numbered
+from memplane.domain.writing import Style, constrain, numbered, style_warnings
 
 _MISSING = "no such memory"
 _TRIES = 20
@@ -111,6 +111,7 @@ class Remember:
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
             InvalidText, LimitExceeded, WritingConstraintViolated, PersonalDataRefused: the text cannot be stored so.
+            UnknownSource: a source is nothing of this user that the writer may read.
             ValueRejected: a person rejected or erased this value.
             AlreadyDone: the same request was carried out before.
         """
@@ -118,6 +119,7 @@ class Remember:
         speaker = principal.speak_as(agent)
         try:
             memory = await in_thread(prepare, principal, policy, new, now, speaker, source)
+            await self._gateway.require_sources(sources_of(principal, policy, memory, speaker, now), memory.source_ids)
         except Invalid:
             await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
             raise
@@ -130,6 +132,7 @@ class Remember:
                 placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
             placed = replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
+            placed = replace(placed, warnings=style_warnings(memory.text, memory.type, policy.writing))
             return _readable(policy, speaker, placed)
 
         done = await self._gateway.run(principal, policy, now, work, users=[memory.user_id], once=once)
@@ -227,7 +230,9 @@ class Remember:
             write.changed(HistoryEvent.UPDATE, told, after, current, meta)
             rev = await write.settle(after.user_id, after.thread_id)
             outcome = "outdated" if over else "updated"
-            return _readable(policy, speaker, Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts))
+            advised = style_warnings(after.text, after.type, policy.writing) if "content" in changes else ()
+            done = Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts, warnings=advised)
+            return _readable(policy, speaker, done)
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -276,6 +281,15 @@ def _readable(policy: Policy, agent: Speaker, outcome: Outcome) -> Outcome:
     return outcome if reads else replace(outcome, overruled=(), conflicts=())
 
 
+_STYLES = {Source.AGENT: Style.FULL, Source.EXTRACTION: Style.FREE, Source.MIGRATION: Style.FREE}
+"""How the words of a source are held to the rules of style; what is not named here comes of background work."""
+
+
+def sources_of(principal: Principal, policy: Policy, memory: Memory, speaker: Speaker, now: datetime) -> Scope:
+    """Where the sources of a memory must stand: what its writer may read of its user."""
+    return read_scope(principal, policy, policy.allowlist(speaker).read, now, Filters(user_id=memory.user_id))
+
+
 def prepare(
     principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source = Source.AGENT
 ) -> Memory:
@@ -302,7 +316,8 @@ def _composed(
     _lies_ahead(new.expires_at, now)
     require_interval(new.valid_from, new.valid_until)
     rules = policy.category(new.category).pii
-    text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
+    style = _STYLES.get(source, Style.SUBJECTS)
+    text = screened(constrain(new.text, new.type, policy.writing, style), rules, policy.find_pii)
     external_id = clean_id(new.external_id, "external_id")
     return Memory(
         id=new_id(),
@@ -377,7 +392,8 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
             words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
-        text = screened(constrain(merged, before.type, policy.writing), rules, policy.find_pii)
+        style = Style.FULL if {"content", "steps"} & words.keys() else Style.FREE
+        text = screened(constrain(merged, before.type, policy.writing, style), rules, policy.find_pii)
     if (words or moved) and "attributes" not in changes:
         before = no_item(before)
     kinds = pii.kinds(text.searchable(), policy.find_pii)

@@ -109,12 +109,20 @@ class TypeWriting:
         max_sentences: the most sentences in the content.
         refuse_pronoun_subjects: whether a sentence may begin with a pronoun as its subject.
         numbered_steps: whether the content is a list of numbered steps.
+        third_person: whether an agent's content must not speak in the first person.
+        complete_sentences: whether an agent's content must not be a mere name of something.
+        past_tense: whether an agent is warned of content that is not in the past tense.
+        imperative_steps: whether an agent's steps must order something.
     """
 
     max_chars: int
     max_sentences: int
     refuse_pronoun_subjects: bool = False
     numbered_steps: bool = False
+    third_person: bool = False
+    complete_sentences: bool = False
+    past_tense: bool = False
+    imperative_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from memplane.contracts.memories import (
     TurnOutcome,
     TurnRecord,
     WriteOutcome,
+    WritingWarning,
 )
 from memplane.contracts.query import (
     DeltaHeader,
@@ -189,6 +190,7 @@ def outcome_of(outcome: Outcome) -> WriteOutcome:
         external_id=memory.external_id,
         overruled=list(outcome.overruled),
         possible_conflicts=list(outcome.conflicts),
+        warnings=[WritingWarning(rule=each.rule, words=each.words, detail=each.detail) for each in outcome.warnings],
     )
 
 
