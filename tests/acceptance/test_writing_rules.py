@@ -127,7 +127,8 @@ class TestWhatIsNoAgents:
         for number, content in enumerate(bad):
             line = f'{{"record": "memory", "category": "tasks", "content": "{content}"}}'
             done = planner.post(f"/v1/users/u{number}/import", {"lines": [line]}).json()
-            assert done["outcomes"] == ["created"], (content, done)
+            assert done["refused"] == [], (content, done)
+            assert done["outcomes"][0] in {"created", "queued_for_consent"}
         refused(posted(planner, bad[0]), 422, CODE)  # the control
 
     def test_an_export_is_restored_as_it_was(self, tenant: Tenant) -> None:
@@ -154,7 +155,7 @@ class TestWhatIsNoAgents:
 
 
 class TestSources:
-    """A source is a turn or memory of the same user that the writer may read; anything else is as if it were not."""
+    """A source is a turn or memory that the writer may read; anything else is as if it were not there."""
 
     def test_every_unreadable_source_is_refused_alike(
         self, tenant: Tenant, supervisor: Caller, planner: Caller
@@ -162,10 +163,10 @@ class TestSources:
         gone = planner.remember("The user books the shed.")
         planner.delete(f"/v1/memories/{gone}")
         private = tenant.caller("planner").remember("The user books the cellar.")
-        inner = tenant.caller("planner", trust="inner")
+        inner, bound = tenant.caller("planner", trust="inner"), tenant.caller("planner", users=[USER])
         cases_of = {
             "absent": (planner, "01890000-0000-7000-8000-000000000000"),
-            "another user's": (planner, planner.remember("Ben books the barn.", user_id="ben")),
+            "another user's": (bound, planner.remember("Ben books the barn.", user_id="ben")),
             "another category's": (planner, supervisor.remember("The user is tall.", "profile")),
             "a turn that it does not read": (planner, supervisor.say("Which hall?")["turn_id"]),
             "deleted": (planner, gone),
@@ -183,7 +184,8 @@ class TestSources:
         task = planner.remember("The user books the shed.")
         made = posted(supervisor, "The user asked about the hall.", source_ids=[turn, task])
         assert made.status_code == 201
-        assert [each["id"] for each in supervisor.get(f"/v1/memories/{made.json()['id']}/why").json()["sources"]]
+        why = supervisor.get(f"/v1/memories/{made.json()['id']}/why").json()
+        assert [each["id"] for each in (*why["turns"], *why["memories"])] == [turn, task]
 
     def test_a_correction_is_held_to_it_too(self, planner: Caller) -> None:
         path = f"/v1/memories/{planner.remember('The user books the hall.')}/correct"

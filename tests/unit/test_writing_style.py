@@ -94,7 +94,7 @@ def test_what_lacks_a_full_stop_gets_it(content: str, stored: str) -> None:
         "The user likes Rust 1.80",
         "The user asked why?",
         'The user said "yes"',
-        "Der Nutzer trinkt gern Tee",
+        "Der Nutzer trinkt gern Tee mit der Milch",
     ],
 )
 def test_what_a_full_stop_could_change_does_not_get_one(content: str) -> None:

@@ -12,7 +12,7 @@ from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge
-from memplane.application.remember import NewMemory, prepare, require_interval, sources_of
+from memplane.application.remember import NewMemory, prepare, require_interval, sources_scope
 from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -50,7 +50,7 @@ class Correct:
             ValueRejected: a person rejected the new value.
             ConsentRequired: a sensitive field that the memory states would be gone.
             InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
-            UnknownSource: a source is nothing of this user that the writer may read.
+            UnknownSource: a source is nothing that the writer may read.
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.act_as(verb.agent)
@@ -59,7 +59,7 @@ class Correct:
         before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
         right = await in_thread(_right, principal, policy, before, correction, now, speaker)
-        await self._gateway.require_sources(sources_of(principal, policy, right, speaker, now), right.source_ids)
+        await self._gateway.require_sources(sources_scope(principal, policy, speaker, now), right.source_ids)
         if right.text == before.text:
             return Outcome("unchanged", before)
         material = await self._gateway.material_of(right.text)

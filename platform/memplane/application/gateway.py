@@ -315,7 +315,7 @@ class Gateway:
         """Refuse sources that the writer cannot read, whether they are absent, another user's or in another category.
 
         Args:
-            scope: what the writer may read of the memory's user.
+            scope: what the writer may read.
             ids: the sources.
 
         Raises:
@@ -330,7 +330,7 @@ class Gateway:
             found = await reader.units(lasting, ids)
         if unknown := [str(each) for each in dict.fromkeys(ids) if each not in found]:
             raise UnknownSource(
-                f"source_ids: {', '.join(unknown)}: no turn or memory of this user that you may read; leave it out",
+                f"source_ids: {', '.join(unknown)}: no turn or memory that this key may read; leave it out",
                 field="source_ids",
                 ids=unknown,
             )

@@ -45,7 +45,7 @@ from memplane.domain.memory import (
 from memplane.domain.merging import value_hash
 from memplane.domain.policy import Policy, Speaker, Trust
 from memplane.domain.principal import Principal
-from memplane.domain.scope import Filters, Scope, read_scope, trust_levels
+from memplane.domain.scope import Scope, read_scope, trust_levels
 from memplane.domain.screening import screened, screened_values
 from memplane.domain.writing import Style, constrain, numbered, style_warnings
 
@@ -111,7 +111,7 @@ class Remember:
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
             InvalidText, LimitExceeded, WritingConstraintViolated, PersonalDataRefused: the text cannot be stored so.
-            UnknownSource: a source is nothing of this user that the writer may read.
+            UnknownSource: a source is nothing that the writer may read.
             ValueRejected: a person rejected or erased this value.
             AlreadyDone: the same request was carried out before.
         """
@@ -119,7 +119,7 @@ class Remember:
         speaker = principal.speak_as(agent)
         try:
             memory = await in_thread(prepare, principal, policy, new, now, speaker, source)
-            await self._gateway.require_sources(sources_of(principal, policy, memory, speaker, now), memory.source_ids)
+            await self._gateway.require_sources(sources_scope(principal, policy, speaker, now), memory.source_ids)
         except Invalid:
             await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
             raise
@@ -285,9 +285,9 @@ _STYLES = {Source.AGENT: Style.FULL, Source.EXTRACTION: Style.FREE, Source.MIGRA
 """How the words of a source are held to the rules of style; what is not named here comes of background work."""
 
 
-def sources_of(principal: Principal, policy: Policy, memory: Memory, speaker: Speaker, now: datetime) -> Scope:
-    """Where the sources of a memory must stand: what its writer may read of its user."""
-    return read_scope(principal, policy, policy.allowlist(speaker).read, now, Filters(user_id=memory.user_id))
+def sources_scope(principal: Principal, policy: Policy, speaker: Speaker, now: datetime) -> Scope:
+    """Where the sources of a memory must stand: what its writer may read, of whatever user."""
+    return read_scope(principal, policy, policy.allowlist(speaker).read, now)
 
 
 def prepare(

@@ -46,7 +46,7 @@ class WritingConstraintViolated(Invalid):
 
 
 class UnknownSource(Invalid):
-    """A source is no turn or memory of the user that the writer may read."""
+    """A source is no turn or memory that the writer may read."""
 
     code = "unknown_source"
 

@@ -160,12 +160,6 @@ class World:
         }  # fmt: skip
         return Record("", place, life, words, thread), body
 
-    def _post(self, record: Record, body: Json) -> Record:
-        """Store one as a caller does."""
-        answer = self.send(self.operator(record.place.tenant), "POST", "/v1/memories", body=body)
-        assert answer.status == 201, answer.raw
-        return self.planted.note(replace(record, id=answer.json()["id"]))
-
     def _store(self, tenant: str, many: Sequence[tuple[Record, Json]]) -> None:
         """Store many at once, as the gateway does with what is like nothing that is there."""
         wired = self.server.wired
@@ -225,7 +219,9 @@ class World:
         others = self.kinds(tenant.name)
         sources = [record.id for record in (*others, *(r for r in self.planted.records if r.turn))][-100:]
         place = Place(tenant.name, user, "tasks", "social", "public")
-        hub = self._post(*self._memory(place, "active", source_ids=sources))
+        # as an import would: no caller may name sources that its agent does not read
+        self._store(tenant.name, [self._memory(place, "active", source_ids=sources)])
+        hub = self.planted.records[-1]
         self.hubs.append(hub)
         linked = [record.id for record in others if not record.turn]
         values = {f"t{n}": each for n, each in enumerate(linked)} | {f"i{n}": new_id() for n, _ in enumerate(linked)}
