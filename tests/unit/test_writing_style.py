@@ -113,7 +113,14 @@ def test_free_steps_are_never_refused(steps: tuple[str, ...]) -> None:
     assert refused("No list at all.", MemoryType.PROCEDURAL) == "numbered_steps"
 
 
+@pytest.mark.parametrize(
+    "content", ["Der Nutzer mag Tee", "Gute Hunde", "El usuario me dijo algo", "Ana bor i Oslo", "Rode wijn, geen bier"]
+)
+def test_other_languages_are_not_judged(content: str) -> None:
+    assert constrain(MemoryText(content), MemoryType.SEMANTIC, WRITING, Style.FULL).content == content
+
+
 def test_a_stated_language_counts() -> None:
     assert refused("Tee", lang="de") == ""
     assert refused("Tee") == "complete_sentence"
-    assert refused("Tee", lang="en") == "complete_sentence"
+    assert refused("Der Hund", lang="en") == "complete_sentence"

@@ -35,6 +35,7 @@ _SAYING = re.compile(
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _FOREIGN_WORD = re.compile(r"(?<!\w)[a-zß-ÿ]\w*[ß-ÿ]|(?<!\w)[ß-ÿ]")
 """A word with an accent that is no name."""
+_FOREIGN_ARTICLES = _set("der die das ein eine el la los las le les un une il lo gli het een den det")
 _FAR_LETTER = re.compile(r"[^\W\d_\u0000-\u024f]")
 
 
@@ -53,8 +54,19 @@ def is_english(text: str, lang: str | None) -> bool:
         return lang == ENGLISH
     if _FAR_LETTER.search(text) or _FOREIGN_WORD.search(text):
         return False
-    found = words_of(text)  # of a short text one word may be of several languages: `blue car`
-    return language_of(found) == ENGLISH or all(is_word(word) or word in STOP_WORDS[ENGLISH] for word in found)
+    found = words_of(text)
+    if found and found[0] in _FOREIGN_ARTICLES:
+        return False
+    plain = [word.low for word in _words(text) if not word.is_name] or found
+    known = sum(_is_english_word(word) for word in plain)
+    if known * 3 < len(plain) * 2:
+        return False
+    # of a short text one word may be of several languages: `blue car`
+    return known == len(plain) or language_of(found) == ENGLISH
+
+
+def _is_english_word(low: str) -> bool:
+    return low in STOP_WORDS[ENGLISH] or low.isdigit() or any(is_word(part) for part in re.split("[-']", low))
 
 
 @dataclass(frozen=True, slots=True)
