@@ -162,8 +162,8 @@ class TestWords:
 
     def test_a_less_trusted_repeat_takes_no_evidence_along(self, trusted: Caller, lesser: Caller) -> None:
         kept = write(trusted, ANA, visibility=lesser_store(lesser))["id"]
-        turn = trusted.say("Vera handles it.", role="assistant", auto_extract=False)["turn_id"]
-        assert write(lesser, ANA, source_ids=[turn], importance=5, pinned=True)["outcome"] == "duplicate"
+        source = write(trusted, "The payout is on Friday.", visibility=lesser_store(lesser))["id"]
+        assert write(lesser, ANA, source_ids=[source], importance=5, pinned=True)["outcome"] == "duplicate"
         there = trusted.get(f"/v1/memories/{kept}").json()
         assert (there["source_ids"], there["importance"], there["pinned"]) == ([], 3, False)
         assert events(trusted, kept) == ["MENTION", "ADD"]  # the control

@@ -43,10 +43,11 @@ class TestPaths:
     @pytest.mark.parametrize(
         "said",
         [
-            {"content": BERLIN}, {"content": "Ana has moved to Berlin."}, {"content": "A note.", "facts": [BERLIN]},
-            {"content": "A note.", "title": "City: Berlin"}, {"content": "Note.", "narrative": f"It rained. {BERLIN}"},
-            {"content": "A note.", "attributes": {"city": "Berlin"}}, {"content": BERLIN, "type": "insight"},
-            {"content": "The user l\u0456ves in Berlin."}, {"content": "A note.", "tags": ["city:berlin"]},
+            {"content": BERLIN}, {"content": "Ana has moved to Berlin."}, {"content": "Rain fell.", "facts": [BERLIN]},
+            {"content": "Rain fell.", "title": "City: Berlin"},
+            {"content": "Rain fell.", "narrative": f"It rained. {BERLIN}"},
+            {"content": "Rain fell.", "attributes": {"city": "Berlin"}}, {"content": BERLIN, "type": "insight"},
+            {"content": "The user l\u0456ves in Berlin."}, {"content": "Rain fell.", "tags": ["city:berlin"]},
         ],
         ids=str,
     )  # fmt: skip

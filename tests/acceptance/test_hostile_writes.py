@@ -1,5 +1,6 @@
 """Writers who lie, repeat, hurry or hide: each case went wrong once."""
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -94,7 +95,11 @@ class TestAuthority:
     def test_repeats_by_the_less_trusted_push_nothing_out(self, caller: Caller, inner: Caller) -> None:
         turn = caller.say("Paris it is.", auto_extract=False)["turn_id"]
         memory = write(caller, PARIS, visibility="shared", source_ids=[turn], importance=2)["id"]
-        other = [f"00000000-0000-7000-8000-{number:012d}" for number in range(100)]
+        line = {"record": "memory", "type": "episodic", "category": "tasks"}
+        lines = [json.dumps(line | {"content": f"It rained {number} times."}) for number in range(100)]
+        inner.post(f"/v1/users/{USER}/import", {"lines": lines})
+        other = [each["id"] for each in inner.get("/v1/memories", type="episodic", limit=100).json()["items"]]
+        assert len(other) == 100
         write(inner, PARIS, source_ids=other, importance=5, pinned=True)
         now = caller.get(f"/v1/memories/{memory}").json()
         assert (now["source_ids"][0], now["importance"], now["pinned"]) == (turn, 2, False)

@@ -47,12 +47,12 @@ class TestBounds:
 
     def test_an_item_that_does_not_fit_is_skipped_and_not_cut(self, planner: Caller) -> None:
         long = planner.remember(f"The hall {'is large and ' * 15}old.", importance=5)
-        short = planner.remember("A hall.")
+        short = planner.remember("Halls are big.")
         both = planner.ask("hall")
         assert {item["id"] for item in both["items"]} == {long, short}
         assert not both["usage"]["truncated"]
         tight = planner.ask("hall", budget_tokens=20)
-        assert [(item["id"], item["text"]) for item in tight["items"]] == [(short, "[tasks] A hall.")]
+        assert [(item["id"], item["text"]) for item in tight["items"]] == [(short, "[tasks] Halls are big.")]
         assert tight["usage"]["truncated"]
 
     def test_whole_records_count_whole(self, planner: Caller) -> None:

@@ -181,7 +181,7 @@ class TestSources:
 
     def test_that_lead_to_nothing(self, tenant: Tenant, caller: Caller, night: Night) -> None:
         source = caller.remember(FIDDLE)
-        elsewhere = str(new_id())
+        elsewhere = caller.remember("The user sings in a choir.")
         memory = caller.remember("The user owns a harpsichord.", source_ids=[source, elsewhere])
         past_the_rules(tenant, "DELETE FROM memories WHERE id = %(id)s", id=UUID(source))
         past_the_rules(tenant, "UPDATE memories SET mention_count = 5 WHERE id = %(id)s", id=UUID(memory))

@@ -52,9 +52,9 @@ def test_what_waits_is_told_as_waiting(served: Served, user: str) -> None:
     told = served.run("remember", "The user lives in Graz.", "--user", user, "--category", "profile")
     assert told.out.startswith("queued_for_consent: ")
     assert "waits until a person agrees" in told.out
-    assert served.run("profile", user).out == "No field is decided that this agent may read.\n"
+    assert served.run("profile", user).out == "No field is decided that this key may read.\n"
     nobody = served.run("consents", "list", "--user", "a stranger")
-    assert (nobody.code, nobody.out) == (0, "No proposal that this agent may decide on.\n")
+    assert (nobody.code, nobody.out) == (0, "No proposal that this key may decide on.\n")
 
 
 def test_what_cannot_be_decided_says_why(served: Served, user: str) -> None:

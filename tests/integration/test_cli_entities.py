@@ -59,7 +59,7 @@ def test_entities_are_listed_those_that_most_memories_mention_first(served: Serv
 
 def test_whom_no_memory_mentions_is_told_as_nobody(served: Served) -> None:
     nobody = served.run("entities", "--user", "a stranger")
-    assert (nobody.code, nobody.out) == (0, "No memory that this agent may read mentions one.\n")
+    assert (nobody.code, nobody.out) == (0, "No memory that this key may read mentions one.\n")
     assert named(served, "a stranger") == []
 
 

@@ -188,7 +188,7 @@ def test_a_source_that_the_agent_may_not_read_is_only_counted(served: Served, us
     memory = remember(served, user, "The user has to pay for the hall.", source_ids=[secret["turn_id"]])
     told = served.run("why", memory, "--agent", "planner").out
     assert "900" not in told
-    assert "Sources that are gone or that this agent may not read: 1" in told
+    assert "Sources that are gone or that this key may not read: 1" in told
 
 
 def test_a_timeline_marks_what_it_was_asked_for(served: Served, user: str) -> None:
@@ -208,7 +208,7 @@ def test_a_timeline_marks_what_it_was_asked_for(served: Served, user: str) -> No
 
 def test_related_memories_are_shown_by_strength(served: Served, user: str) -> None:
     first = remember(served, user, "The user has to book a hall for the wedding in May.")
-    assert "Nothing that this agent may read is related to it." in served.run("related", first).out
+    assert "Nothing that this key may read is related to it." in served.run("related", first).out
     second = remember(served, user, "The user has to pay the hall for the wedding in May.")
     found = served.run("related", first, "--json").document["items"]
     assert [item["memory"]["id"] for item in found] == [second]

@@ -22,7 +22,7 @@ from memplane.domain.profile_statements import Sought, stated_fields
 from memplane.domain.terms import asked, terms
 from memplane.domain.text import normalise, unicode_form, words
 from memplane.domain.tombstones import said_keys, skeleton
-from memplane.domain.writing import constrain
+from memplane.domain.writing import Style, constrain, style_warnings
 from support.growing import REPEATED, Make, grammar, grown, growth, timed
 
 SIZE = 16_000
@@ -31,12 +31,21 @@ _POLICY = policies_of(None).current
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _FIELDS = frozenset(_POLICY.consent.sensitive)
 _SOUGHT = Sought(frozenset(), _FIELDS, frozenset({"ana"}), 2026)
+
+
+def _styled(text: MemoryText, kind: MemoryType) -> object:
+    return constrain(text, kind, _POLICY.writing, Style.FULL)
+
+
 WORK: Mapping[str, Callable[[str], object]] = {
     "normalise": normalise,
     "words": words,
     "skeleton": skeleton,
     "constrain": lambda text: constrain(MemoryText(text), MemoryType.SEMANTIC, _POLICY.writing),
     "constrain a procedure": lambda text: constrain(MemoryText(text), MemoryType.PROCEDURAL, _POLICY.writing),
+    "hold an agent's words to style": lambda text: _styled(MemoryText(text), MemoryType.SEMANTIC),
+    "hold an agent's steps to style": lambda text: _styled(MemoryText("Do it.", steps=(text,)), MemoryType.PROCEDURAL),
+    "warn of an episode": lambda text: style_warnings(MemoryText(text), MemoryType.EPISODIC, _POLICY.writing),
     "find personal data": find,
     "redact": lambda text: redact(text, EVERY),
     "fields of a content": lambda text: stated_fields(MemoryText(text), {}, _SOUGHT),

@@ -99,10 +99,12 @@ def test_the_shipped_trust_levels(shipped: Policy) -> None:
 def test_the_shipped_writing_rules(shipped: Policy) -> None:
     writing = shipped.writing
     assert writing.types == {
-        MemoryType.SEMANTIC: TypeWriting(280, 2, refuse_pronoun_subjects=True),
-        MemoryType.EPISODIC: TypeWriting(280, 2),
-        MemoryType.PROCEDURAL: TypeWriting(4000, 100, numbered_steps=True),
-        MemoryType.INSIGHT: TypeWriting(280, 2, refuse_pronoun_subjects=True),
+        MemoryType.SEMANTIC: TypeWriting(
+            280, 2, refuse_pronoun_subjects=True, third_person=True, complete_sentences=True
+        ),
+        MemoryType.EPISODIC: TypeWriting(280, 2, past_tense=True),
+        MemoryType.PROCEDURAL: TypeWriting(4000, 100, numbered_steps=True, imperative_steps=True),
+        MemoryType.INSIGHT: TypeWriting(280, 2, refuse_pronoun_subjects=True, third_person=True),
         MemoryType.REFLECTION: TypeWriting(1000, 8),
     }
     assert (writing.max_text_chars, writing.max_title_chars, writing.max_list_items) == (16_000, 200, 50)

@@ -73,13 +73,15 @@ def test_one_long_word_is_cut() -> None:
     assert kept.narrative == "x" * 100
 
 
-@pytest.mark.parametrize("text", ["I like tea.", "Ana came. She likes tea.", "“I’m late,” Ana said.", "THEY left."])
+@pytest.mark.parametrize("text", ["I like tea.", "Ana came. She likes tea.", "I’m late.", "THEY left."])
 def test_pronoun_subjects_are_refused(text: str) -> None:
     with pytest.raises(WritingConstraintViolated, match="stands by itself"):
         written(text)
 
 
-@pytest.mark.parametrize("text", ["Iris likes tea.", "Ana says she likes tea.", "Theyre is a town."])
+@pytest.mark.parametrize(
+    "text", ["Iris likes tea.", "Ana says she likes tea.", "Theyre is a town.", "“I’m late,” Ana said."]
+)
 def test_words_that_only_look_like_pronouns_pass(text: str) -> None:
     assert written(text).content == text
 

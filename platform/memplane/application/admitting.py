@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memplane.application.exporting import readable
 from memplane.application.gateway import clean_id
 from memplane.application.incoming import Taking
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.proposing import draft_of, grave, stated_in
 from memplane.application.records import ContextField, Proposal
+from memplane.application.recovery import reachable
 from memplane.application.remember import require_interval
 from memplane.application.turns import is_vouched
 from memplane.domain import pii
@@ -25,7 +25,7 @@ from memplane.domain.profile_statements import Stated
 from memplane.domain.screening import plain, screened, screened_values
 from memplane.domain.text import normalise
 from memplane.domain.tombstones import value_key
-from memplane.domain.writing import constrain
+from memplane.domain.writing import Style, constrain
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,7 @@ class Rules:
             AgentForbidden: the key does not reach the agent.
         """
         principal, policy, agent = taking.principal, taking.policy, taking.agent
-        allowed = frozenset(readable(principal, policy, agent))
-        if agent is not None or principal.agent is not None:
-            allowed &= frozenset(policy.allowlist(principal.speak_as(agent)).write)
+        allowed = frozenset(reachable(principal, policy, agent))
         return cls(principal, policy, taking.user_id, taking.now, allowed)
 
     def check(self, category: str) -> None:
@@ -105,7 +103,7 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     rules.check(memory.category)
     policy = rules.policy
     screening = policy.category(memory.category).pii
-    text = screened(constrain(memory.text, memory.type, policy.writing), screening, policy.find_pii)
+    text = screened(constrain(memory.text, memory.type, policy.writing, Style.FREE), screening, policy.find_pii)
     external_id = clean_id(memory.external_id, "external_id")
     attributes = screened_values(checked(memory.attributes), screening, policy.find_pii)
     empty = memory.valid_from is not None and memory.valid_until is not None and memory.valid_until <= memory.valid_from

@@ -81,7 +81,7 @@ class Browse:
     ) -> Scope:
         principal.require(KeyScope.READ)
         policy = self._policies.current
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
         allowed = policy.readable(speaker, categories) if categories else policy.allowlist(speaker).read
         return read_scope(principal, policy, allowed, self._clock(), clean_filters(filters or Filters()))
 

@@ -99,7 +99,7 @@ class Conflicts:
         if not 1 <= limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         policy = self._policies.current
-        allowed = policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(principal.act_as(agent)).read
         filters = Filters(user_id=clean_id(user_id, "user_id"))
         scope = read_scope(principal, policy, allowed, self._clock(), filters).as_of(None, None)
         async with self._storage.reading(principal.reach) as reader:
@@ -131,7 +131,7 @@ class Conflicts:
         """
         policy, now = self._gateway.begin(principal)
         require_full(principal, "decide on conflicts")
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
         await self._gateway.replayed(principal, once)
 
         async def work(write: Write) -> DecidedConflict:

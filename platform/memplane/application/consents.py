@@ -17,6 +17,7 @@ from memplane.domain.agreement import is_agreement
 from memplane.domain.consent import ProposalState, Verdict
 from memplane.domain.errors import Invalid, LimitExceeded, MemplaneError, NotAnAgreement, NotFound, TurnUnvouched
 from memplane.domain.memory import Role, Turn, Visibility
+from memplane.domain.policy import Speaker
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, read_scope
 from memplane.domain.text import normalise
@@ -82,7 +83,7 @@ class Consents:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         user = clean_id(wanted.user_id, "user_id")
         query = replace(
-            self._query(principal, principal.speak_as(agent)),
+            self._query(principal, principal.act_as(agent)),
             state=wanted.state,
             user_id=None if user is None else principal.touch(user),
             field=clean_id(wanted.field, "field"),
@@ -186,13 +187,13 @@ class Consents:
         principal.require(KeyScope.READ)
         policy = self._policies.current
         filters = Filters(user_id=clean_id(user_id, "user_id"))
-        allowed = policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), filters)
         async with self._storage.reading(principal.reach) as reader:
             return await reader.context(replace(scope.as_of(None, None), turns=False), MAX_FIELDS)
 
     async def _carried_out(
-        self, principal: Principal, speaker: str, ruling: Ruling, scope: KeyScope, once: Once[Decided] | None
+        self, principal: Principal, speaker: Speaker, ruling: Ruling, scope: KeyScope, once: Once[Decided] | None
     ) -> Decided:
         policy, now = self._gateway.begin(principal, scope)
         await self._gateway.replayed(principal, once)
@@ -203,20 +204,20 @@ class Consents:
 
         return await self._gateway.run(principal, policy, now, work, users=ready.users, once=once)
 
-    def _speaker(self, principal: Principal, scope: KeyScope, agent: str | None) -> str:
-        """The agent that decides, once the key may decide at all."""
+    def _speaker(self, principal: Principal, scope: KeyScope, agent: str | None) -> Speaker:
+        """Who decides, once the key may decide at all."""
         self._gateway.begin(principal, scope)
         require_full(principal, "decide on proposals")
-        return principal.speak_as(agent)
+        return principal.act_as(agent)
 
-    def _query(self, principal: Principal, speaker: str) -> ProposalQuery:
+    def _query(self, principal: Principal, speaker: Speaker) -> ProposalQuery:
         """What the caller may see: a proposal lies in the private store."""
         policy = self._policies.current
         private = Visibility.PRIVATE in policy.visible(principal.trust)
         categories = policy.allowlist(speaker).read if private else ()
         return ProposalQuery(principal.tenant, categories, principal.users, self._clock())
 
-    async def _one(self, principal: Principal, speaker: str, proposal_id: UUID) -> Proposal:
+    async def _one(self, principal: Principal, speaker: Speaker, proposal_id: UUID) -> Proposal:
         query = replace(self._query(principal, speaker), ids=(proposal_id,))
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.proposals(query, before=None, limit=1)
@@ -224,14 +225,14 @@ class Consents:
             raise NotFound(MISSING)
         return found[0]
 
-    async def _turn(self, principal: Principal, speaker: str, turn_id: UUID) -> Turn | None:
+    async def _turn(self, principal: Principal, speaker: Speaker, turn_id: UUID) -> Turn | None:
         policy = self._policies.current
         scope = read_scope(principal, policy, policy.allowlist(speaker).read, self._clock())
         async with self._storage.reading(principal.reach) as reader:
             found = (await reader.units(scope, [turn_id])).get(turn_id)
         return found if isinstance(found, Turn) else None
 
-    async def _prepared(self, principal: Principal, speaker: str, rulings: Sequence[Ruling]) -> _Ready:
+    async def _prepared(self, principal: Principal, speaker: Speaker, rulings: Sequence[Ruling]) -> _Ready:
         """Search material of what becomes a memory is made before the transaction opens."""
         ids = tuple(ruling.proposal_id for ruling in rulings)
         query = replace(self._query(principal, speaker), ids=ids)

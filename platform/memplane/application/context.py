@@ -124,7 +124,7 @@ class TellContext:
         """
         principal.require(KeyScope.READ)
         policy, asking = self._asking.policies.current, self._asking
-        agent = principal.speak_as(call.agent)
+        agent = principal.act_as(call.agent)
         if not 1 <= call.k <= MOST_K:
             raise LimitExceeded(f"k: {call.k}, it must be 1 to {MOST_K}", field="k")
         user = clean_id(call.user_id, "user_id") or ""

@@ -12,7 +12,7 @@ from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
 from memplane.application.records import Edge
-from memplane.application.remember import NewMemory, prepare, require_interval
+from memplane.application.remember import NewMemory, prepare, require_interval, sources_scope
 from memplane.application.restoring import kept
 from memplane.application.targets import found, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -21,9 +21,10 @@ from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
 from memplane.domain.memory import Memory, MemoryText, State, TrustState, weight
-from memplane.domain.policy import Policy
+from memplane.domain.policy import Policy, Speaker
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import is_more
+from memplane.domain.writing import style_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +50,30 @@ class Correct:
             ValueRejected: a person rejected the new value.
             ConsentRequired: a sensitive field that the memory states would be gone.
             InvalidText, LimitExceeded, WritingConstraintViolated: the new text cannot be stored as it is.
+            UnknownSource: a source is nothing that the writer may read.
         """
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(verb.agent)
+        speaker = principal.act_as(verb.agent)
         await self._gateway.replayed(principal, verb.once)
         read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version)
         before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
         right = await in_thread(_right, principal, policy, before, correction, now, speaker)
+        await self._gateway.require_sources(sources_scope(principal, policy, speaker, now), right.source_ids)
         if right.text == before.text:
             return Outcome("unchanged", before)
         material = await self._gateway.material_of(right.text)
 
         async def work(write: Write) -> Outcome:
             old = await target(write, speaker, replace(verb, version=before.version), ())
-            return await _corrected(write, speaker, old, right, material)
+            done = await _corrected(write, speaker, old, right, material)
+            return replace(done, warnings=style_warnings(right.text, right.type, policy.writing))
 
         return await self._gateway.run(principal, policy, now, work, once=verb.once)
 
 
 def _right(
-    principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: str
+    principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: Speaker
 ) -> Memory:
     said = NewMemory(
         before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
@@ -80,7 +84,7 @@ def _right(
     return right
 
 
-async def _corrected(write: Write, speaker: str, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
+async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
     await refuse_rejected(write, right)
     waiting = await change_held_back(write, old, right, write.policy.allowlist(speaker).read)
     if waiting is not None:

@@ -29,6 +29,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
+from memplane.domain.policy import Speaker
 from memplane.domain.reconciling import is_more, is_to_come, later
 from memplane.domain.tombstones import spelled_keys, value_key
 
@@ -70,12 +71,12 @@ class Decided:
     overruled: tuple[UUID, ...] = ()
 
 
-async def decide(write: Write, agent: str, ruling: Ruling, material: SearchMaterial | None) -> Decided:
+async def decide(write: Write, agent: Speaker, ruling: Ruling, material: SearchMaterial | None) -> Decided:
     """Carry out a decision; its user is locked.
 
     Args:
         write: the write under way.
-        agent: the agent that decides: it must read and write the field's category.
+        agent: who decides: it must read and write the field's category.
         ruling: the decision.
         material: search material of what the proposal says, for an approval.
 
@@ -153,7 +154,7 @@ async def _rejected(write: Write, decided: Proposal) -> Decided:
     return Decided("rejected", decided)
 
 
-async def _approved(write: Write, agent: str, decided: Proposal, material: SearchMaterial) -> Decided:
+async def _approved(write: Write, agent: Speaker, decided: Proposal, material: SearchMaterial) -> Decided:
     """The value holds: in a memory that nothing but another decision overrules, and as a field of the profile."""
     memory = await _draft(write, decided)
     if decided.acknowledged_by is not None:
@@ -246,7 +247,7 @@ async def _confirmed(
 
 
 async def _rivals(
-    write: Write, agent: str, decided: Proposal, memory: Memory, material: SearchMaterial
+    write: Write, agent: Speaker, decided: Proposal, memory: Memory, material: SearchMaterial
 ) -> list[Memory]:
     """What held another value of the field: by decision, as the target of the change, or in words that are near."""
     ids = [] if decided.field in MULTIPLE else [

@@ -35,7 +35,7 @@ class Entities:
     def _scope(self, principal: Principal, agent: str | None, user_id: str | None = None) -> Scope:
         principal.require(KeyScope.READ)
         policy = self._policies.current
-        allowed = policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(principal.act_as(agent)).read
         return read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id))
 
     async def list(

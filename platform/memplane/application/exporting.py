@@ -17,7 +17,7 @@ from memplane.application.targets import require_full
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.memory import State, TrustState
 from memplane.domain.policy import Policy
-from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
 R = TypeVar("R")
@@ -64,11 +64,12 @@ class Exports:
         """What an export covers; nothing is read yet.
 
         Raises:
-            ScopeForbidden: the key lacks ``admin``.
+            ScopeForbidden: the key lacks ``admin`` or ``memory:read``.
             TrustTooLow: it is not fully trusted.
             AgentForbidden, UserForbidden: it does not reach the agent or the user.
         """
         principal.require(KeyScope.ADMIN)
+        principal.require(KeyScope.READ)
         require_full(principal, "export all that is known of a user")
         policy, now = self._policies.current, self._clock()
         categories = readable(principal, policy, agent)
@@ -109,10 +110,8 @@ class Exports:
 
 
 def readable(principal: Principal, policy: Policy, agent: str | None) -> tuple[str, ...]:
-    """What the agent may read; every category for a key of no agent that may act for each."""
-    if agent is None and principal.agent is None and ALL in principal.act_for:
-        return tuple(policy.categories)
-    return tuple(policy.allowlist(principal.speak_as(agent)).read)
+    """What the caller may read."""
+    return tuple(policy.allowlist(principal.act_as(agent)).read)
 
 
 Page = AsyncIterator[Sequence[Record]]

@@ -21,6 +21,7 @@ from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import Memory, State, TrustState
+from memplane.domain.policy import Speaker
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import said_at
 from memplane.domain.text import normalise
@@ -60,7 +61,7 @@ class Feedback:
 
     async def _run(self, principal: Principal, verb: Verb, change: Change, states: tuple[State, ...] = ()) -> Outcome:
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(verb.agent)
+        speaker = principal.act_as(verb.agent)
 
         async def work(write: Write) -> Outcome:
             memory = await target(write, speaker, verb, states)
@@ -74,7 +75,7 @@ class Feedback:
     ) -> Outcome:
         """The same with search material of the memory, made before the transaction opens."""
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(verb.agent)
+        speaker = principal.act_as(verb.agent)
         await self._gateway.replayed(principal, verb.once)
         read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version, states=states)
         before = await self._gateway.run(principal, policy, now, read)
@@ -134,12 +135,12 @@ class Feedback:
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0, decay_rate=0.0)
             doubted = memory.trust_state is TrustState.DISPUTED
-            readable = write.policy.allowlist(principal.speak_as(verb.agent)).read
+            readable = write.policy.allowlist(principal.act_as(verb.agent)).read
             if doubted and (waiting := await held_back(write, memory, await claims_of(write, memory), readable)):
                 return waiting
             if not doubted:
                 return await kept(write, memory, sure, HistoryEvent.CONFIRM, was=memory.trust_state.value)
-            scope = writable_scope(write, principal.speak_as(verb.agent))
+            scope = writable_scope(write, principal.act_as(verb.agent))
             disputed = await active(write, scope, await write.uow.graph.linked(memory.id, DISPUTES))
             sure = await said_now(write, sure)
             rivals = [each for each in disputed if said_at(each) <= said_at(sure)]
@@ -209,7 +210,7 @@ class Feedback:
         """
 
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
-            return await bring_back(write, writable_scope(write, principal.speak_as(verb.agent)), memory, material)
+            return await bring_back(write, writable_scope(write, principal.act_as(verb.agent)), memory, material)
 
         return await self._run_with_material(principal, verb, change, RESTORABLE)
 
@@ -221,6 +222,6 @@ async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
     return gone
 
 
-async def target(write: Write, agent: str, verb: Verb, states: tuple[State, ...]) -> Memory:
+async def target(write: Write, agent: Speaker, verb: Verb, states: tuple[State, ...]) -> Memory:
     """The memory, locked, in one of some states: active and believed or disputed, unless others are named."""
     return await locked(write, agent, verb.memory_id, verb.version, states or (State.ACTIVE,))

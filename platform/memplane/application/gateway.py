@@ -27,12 +27,12 @@ from memplane.application.vectors import SearchMaterial, Vector
 from memplane.domain.capabilities import Capability
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import Grave
-from memplane.domain.errors import LimitExceeded
+from memplane.domain.errors import LimitExceeded, UnknownSource
 from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory import Memory, MemoryText, TrustState, Turn, new_id
+from memplane.domain.memory import Memory, MemoryText, State, TrustState, Turn, new_id
 from memplane.domain.policy import Policy
-from memplane.domain.principal import JOB, KeyScope, Principal
-from memplane.domain.scope import Filters
+from memplane.domain.principal import JOB, KeyScope, Principal, Reach
+from memplane.domain.scope import Filters, Scope
 from memplane.domain.terms import terms
 from memplane.domain.text import normalise
 from memplane.domain.undoing import Restated, UndoKind, UndoRecord, difference, kept_of
@@ -169,6 +169,9 @@ class Write:
         if removed:
             meta["removed"] = True
         self._history.append(self._entry(HistoryEvent.LINK, memory.id, memory.user_id, meta))
+        if not removed:
+            strongest = max(each.strength for each in links)
+            self._events.append(replace(self.event("link", memory), sim=strongest))
 
     async def notes(self, memory_id: UUID) -> list[Mapping[str, object]]:
         """What the history of a memory notes besides its words, oldest first, this write's own entries last."""
@@ -197,10 +200,6 @@ class Write:
     def queued(self, memory: Memory) -> None:
         """Note that a memory waits for consent."""
         self._events.append(replace(self.event("propose", memory), memory_id=None))
-
-    def linked(self, memory: Memory, strength: float) -> None:
-        """Note that a memory was related to others, the strongest of them so much."""
-        self._events.append(replace(self.event("link", memory), sim=strength))
 
     def classified(self, turn: Turn, *, stated: bool) -> None:
         """Note that a turn was looked through for facts, and whether it states any."""
@@ -347,6 +346,30 @@ class Gateway:
         policy = self._policies.current
         policy.write_visibility(principal.trust, None)
         return policy, self._clock()
+
+    async def require_sources(self, scope: Scope, ids: Sequence[UUID]) -> None:
+        """Refuse sources that the writer cannot read, whether they are absent, another user's or in another category.
+
+        Args:
+            scope: what the writer may read.
+            ids: the sources.
+
+        Raises:
+            UnknownSource: at least one is not in scope.
+        """
+        if not ids:
+            return
+        lasting = replace(
+            scope, states=(State.ACTIVE, State.SUPERSEDED, State.ARCHIVED), trust_states=tuple(TrustState)
+        )
+        async with self._storage.reading(Reach(scope.tenant, scope.users)) as reader:
+            found = await reader.units(lasting, ids)
+        if unknown := [str(each) for each in dict.fromkeys(ids) if each not in found]:
+            raise UnknownSource(
+                f"source_ids: {', '.join(unknown)}: no turn or memory that this key may read; leave it out",
+                field="source_ids",
+                ids=unknown,
+            )
 
     async def material(self, *texts: MemoryText | str) -> list[SearchMaterial]:
         """Search material for texts: of memories, and of turns as they were said.

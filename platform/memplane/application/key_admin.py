@@ -23,7 +23,7 @@ from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import AgentForbidden, Forbidden, Invalid, NotFound, TrustTooLow, UserForbidden
 from memplane.domain.policy import Trust
-from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.domain.principal import ALL, KeyScope, Principal, is_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,12 @@ class KeyAdministration:
         own = None if principal.users is None else tuple(sorted(principal.users))
         allowlist = self._policies.current.allowlists.get(asked.agent or "")
         usual = Trust.lowest(principal.trust, allowlist.trust) if allowlist else principal.trust
-        if asked.agent is None and not asked.act_for:
-            raise Invalid("agent: name the agent that the key speaks for, or `act_for`", field="agent")
+        if asked.agent is None and not asked.act_for and KeyScope.ADMIN not in (asked.scopes or ()):
+            raise Invalid(
+                "agent: name the agent that the key speaks for, or `act_for`; only a key with the scope `admin` can do"
+                " without",
+                field="agent",
+            )
         return NewKey(
             agent=asked.agent,
             trust=asked.trust or usual,
@@ -205,6 +209,8 @@ def _seen(principal: Principal, key: StoredKey) -> StoredKey:
 
 def _refuse_more(principal: Principal, key: StoredKey) -> None:
     """Refuse a key that can do more than the caller who would hold it."""
+    if is_operator(key.agent, key.act_for, key.scopes) and not principal.is_operator:
+        raise AgentForbidden("this key is bound to agents, and cannot give one that reaches every category")
     for agent in dict.fromkeys((*((key.agent,) if key.agent else ()), *key.act_for)):
         if agent == ALL and ALL not in principal.act_for:
             raise AgentForbidden("this key may not act for every agent, and cannot let another do so", agent=ALL)

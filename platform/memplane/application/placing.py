@@ -50,6 +50,7 @@ from memplane.domain.reconciling import (
 from memplane.domain.scope import read_scope
 from memplane.domain.terms import terms
 from memplane.domain.undoing import Joining, Restated
+from memplane.domain.writing import StyleWarning
 
 DISPUTES = "disputes"
 RELATED = "related_to"
@@ -71,6 +72,7 @@ class Outcome:
         overruled: memories that this one took the place of, or that it disputes.
         proposal: what waits for consent, instead of the memory.
         conflicts: memories that it may contradict, though their words do not prove it.
+        warnings: rules of style that the words break, and for which they are not refused.
     """
 
     outcome: str
@@ -79,6 +81,7 @@ class Outcome:
     overruled: tuple[UUID, ...] = ()
     proposal: UUID | None = None
     conflicts: tuple[UUID, ...] = ()
+    warnings: tuple[StyleWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +362,6 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
             pass
     await adjust(write, memory, said_at(memory), decision, fresh.placed)
     await graph.link(edges, write.now)
-    if edges:
-        write.linked(memory, max(each.strength for each in edges))
     fresh.placed.note(memory, write.vector(fresh.material))
     event = HistoryEvent.DISPUTE if outcome == "disputed" else HistoryEvent.ADD
     about: dict[str, object] = {"concerns": [_concerning(memory, n) for n in targets]} if targets else {}

@@ -17,7 +17,7 @@ from memplane.domain.errors import LimitExceeded
 from memplane.domain.fusion import printed_weights
 from memplane.domain.history import was_believed, words_before
 from memplane.domain.memory import Memory, MemoryText, MemoryType
-from memplane.domain.policy import ContextMode, Policy
+from memplane.domain.policy import ContextMode, Policy, Speaker
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.rendering import Item, Rendered, fit, fitted_prompt, item_of, with_related
 from memplane.domain.scope import Filters, Scope, read_scope
@@ -94,7 +94,7 @@ class Recalled:
     delta: Delta | None
     usage: Usage
     policy: str
-    agent: str
+    agent: Speaker
     weights: Mapping[str, float]
     conflicts: Conflicting = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class RecallMemories:
         """
         principal.require(KeyScope.READ)
         policy, asking = self._asking.policies.current, self._asking
-        agent = principal.speak_as(question.agent)
+        agent = principal.act_as(question.agent)
         question = replace(
             question, filters=clean_filters(question.filters), thread_id=clean_id(question.thread_id, "thread_id")
         )

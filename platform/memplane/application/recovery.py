@@ -198,8 +198,6 @@ async def _restored(
 
 
 def reachable(principal: Principal, policy: Policy, agent: str | None) -> tuple[str, ...]:
-    """What the agent may both read and write; every category for a key of no agent that may act for each."""
-    if agent is None and principal.agent is None and "*" in principal.act_for:
-        return tuple(policy.categories)
-    allowed = policy.allowlist(principal.speak_as(agent))
+    """What the caller may both read and write."""
+    allowed = policy.allowlist(principal.act_as(agent))
     return tuple(name for name in allowed.read if name in allowed.write)

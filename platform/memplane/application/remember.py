@@ -43,11 +43,11 @@ from memplane.domain.memory import (
     new_id,
 )
 from memplane.domain.merging import value_hash
-from memplane.domain.policy import Policy, Trust
+from memplane.domain.policy import Policy, Speaker, Trust
 from memplane.domain.principal import Principal
-from memplane.domain.scope import trust_levels
+from memplane.domain.scope import Scope, read_scope, trust_levels
 from memplane.domain.screening import screened, screened_values
-from memplane.domain.writing import constrain, numbered
+from memplane.domain.writing import Style, constrain, numbered, style_warnings
 
 _MISSING = "no such memory"
 _TRIES = 20
@@ -111,6 +111,7 @@ class Remember:
         Raises:
             CategoryForbidden, VisibilityForbidden, UserForbidden, AgentForbidden, ScopeForbidden: not allowed.
             InvalidText, LimitExceeded, WritingConstraintViolated, PersonalDataRefused: the text cannot be stored so.
+            UnknownSource: a source is nothing that the writer may read.
             ValueRejected: a person rejected or erased this value.
             AlreadyDone: the same request was carried out before.
         """
@@ -118,6 +119,7 @@ class Remember:
         speaker = principal.speak_as(agent)
         try:
             memory = await in_thread(prepare, principal, policy, new, now, speaker, source)
+            await self._gateway.require_sources(sources_scope(principal, policy, speaker, now), memory.source_ids)
         except Invalid:
             await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
             raise
@@ -130,6 +132,7 @@ class Remember:
                 placed = await place(write, replace(fresh, placed=Placed()))
             # a memory that was there already may lie in another thread: the caller's own is told
             placed = replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
+            placed = replace(placed, warnings=style_warnings(memory.text, memory.type, policy.writing))
             return _readable(policy, speaker, placed)
 
         done = await self._gateway.run(principal, policy, now, work, users=[memory.user_id], once=once)
@@ -162,7 +165,7 @@ class Remember:
             ConsentRequired: a sensitive field that the memory states would be gone.
         """
         policy, now = self._gateway.begin(principal)
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
         if unknown := set(changes) - TEXT_FIELDS - RECORD_FIELDS:
             raise Invalid(f"these fields cannot be changed: {', '.join(sorted(unknown))}")
         if "category" in changes:
@@ -184,7 +187,7 @@ class Remember:
         now: datetime,
         before: Memory,
         changes: Mapping[str, object],
-        speaker: str,
+        speaker: Speaker,
     ) -> Outcome:
         """Change the memory, if it is still as it was read.
 
@@ -227,7 +230,9 @@ class Remember:
             write.changed(HistoryEvent.UPDATE, told, after, current, meta)
             rev = await write.settle(after.user_id, after.thread_id)
             outcome = "outdated" if over else "updated"
-            return _readable(policy, speaker, Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts))
+            advised = style_warnings(after.text, after.type, policy.writing) if "content" in changes else ()
+            done = Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts, warnings=advised)
+            return _readable(policy, speaker, done)
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
 
@@ -252,7 +257,7 @@ class Remember:
         policy, now = self._gateway.begin(principal)
         if tombstone:
             require_full(principal, "refuse a value")
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
 
         async def work(write: Write) -> Outcome:
             before = await locked(write, speaker, memory_id, version, LASTING)
@@ -270,14 +275,23 @@ class Remember:
         return await self._gateway.run(principal, policy, now, work)
 
 
-def _readable(policy: Policy, agent: str, outcome: Outcome) -> Outcome:
+def _readable(policy: Policy, agent: Speaker, outcome: Outcome) -> Outcome:
     """An outcome without the ids of what was overruled, in a category that the agent writes and does not read."""
     reads = outcome.memory.category in policy.allowlist(agent).read
     return outcome if reads else replace(outcome, overruled=(), conflicts=())
 
 
+_STYLES = {Source.AGENT: Style.FULL, Source.EXTRACTION: Style.FREE, Source.MIGRATION: Style.FREE}
+"""How the words of a source are held to the rules of style; what is not named here comes of background work."""
+
+
+def sources_scope(principal: Principal, policy: Policy, speaker: Speaker, now: datetime) -> Scope:
+    """Where the sources of a memory must stand: what its writer may read, of whatever user."""
+    return read_scope(principal, policy, policy.allowlist(speaker).read, now)
+
+
 def prepare(
-    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source = Source.AGENT
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source = Source.AGENT
 ) -> Memory:
     """A new memory, authorised, normalised and constrained, ready to be stored."""
     policy.check_write(agent, new.category)
@@ -293,7 +307,7 @@ def prepare_drawn(
 
 
 def _composed(
-    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: str, source: Source
+    principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source
 ) -> Memory:
     user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
@@ -302,7 +316,8 @@ def _composed(
     _lies_ahead(new.expires_at, now)
     require_interval(new.valid_from, new.valid_until)
     rules = policy.category(new.category).pii
-    text = screened(constrain(new.text, new.type, policy.writing), rules, policy.find_pii)
+    style = _STYLES.get(source, Style.SUBJECTS)
+    text = screened(constrain(new.text, new.type, policy.writing, style), rules, policy.find_pii)
     external_id = clean_id(new.external_id, "external_id")
     return Memory(
         id=new_id(),
@@ -317,7 +332,7 @@ def _composed(
         pii=pii.kinds(text.searchable(), policy.find_pii),
         recorded_at=now,
         updated_at=now,
-        agent_id=clean_id(new.agent_id, "agent_id") or agent,
+        agent_id=clean_id(new.agent_id, "agent_id") or (agent if isinstance(agent, str) else None),
         run_id=clean_id(new.run_id, "run_id"),
         actor_id=clean_id(new.actor_id, "actor_id"),
         role=new.role,
@@ -377,7 +392,8 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
             words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
-        text = screened(constrain(merged, before.type, policy.writing), rules, policy.find_pii)
+        style = Style.FULL if {"content", "steps"} & words.keys() else Style.FREE
+        text = screened(constrain(merged, before.type, policy.writing, style), rules, policy.find_pii)
     if (words or moved) and "attributes" not in changes:
         before = no_item(before)
     kinds = pii.kinds(text.searchable(), policy.find_pii)

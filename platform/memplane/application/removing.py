@@ -60,7 +60,7 @@ class DeleteTurns:
         """
         policy, now = self._gateway.begin(principal)
         require_full(principal, "delete a turn")
-        speaker = principal.speak_as(agent)
+        speaker = principal.act_as(agent)
         policy.check_write(speaker, policy.turns_category)
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)

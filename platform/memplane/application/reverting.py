@@ -222,7 +222,7 @@ class RevertWrites:
 
 def _within(principal: Principal, policy: Policy, agent: str | None) -> Within:
     categories = frozenset(reachable(principal, policy, agent))
-    whole = agent is None and principal.agent is None and principal.users is None
+    whole = agent is None and principal.is_operator and principal.users is None
     return Within(categories, policy.turns_category in categories, whole and categories == frozenset(policy.categories))
 
 

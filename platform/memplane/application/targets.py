@@ -8,7 +8,7 @@ from uuid import UUID
 from memplane.application.gateway import Write
 from memplane.domain.errors import Conflict, NotFound, TrustTooLow, VersionConflict
 from memplane.domain.memory import Memory, State, TrustState, weight
-from memplane.domain.policy import Trust
+from memplane.domain.policy import Speaker, Trust
 from memplane.domain.principal import Principal
 from memplane.domain.scope import Scope, read_scope
 
@@ -19,7 +19,7 @@ LASTING = (State.ACTIVE, State.SUPERSEDED, State.ARCHIVED)
 MISSING = "no such memory"
 
 
-def writable_scope(write: Write, agent: str, *, expired: bool = False) -> Scope:
+def writable_scope(write: Write, agent: Speaker, *, expired: bool = False) -> Scope:
     """What an agent may change: memories that it may both read and write, in whatever state and however believed."""
     allowed = write.policy.allowlist(agent)
     both = tuple(name for name in allowed.read if name in allowed.write)
@@ -28,7 +28,11 @@ def writable_scope(write: Write, agent: str, *, expired: bool = False) -> Scope:
 
 
 async def found(
-    write: Write, agent: str, memory_id: UUID, version: int | None = None, states: Collection[State] = (State.ACTIVE,)
+    write: Write,
+    agent: Speaker,
+    memory_id: UUID,
+    version: int | None = None,
+    states: Collection[State] = (State.ACTIVE,),
 ) -> Memory:
     """A memory that the agent may change, as it is now.
 
@@ -43,7 +47,11 @@ async def found(
 
 
 async def locked(
-    write: Write, agent: str, memory_id: UUID, version: int | None = None, states: Collection[State] = (State.ACTIVE,)
+    write: Write,
+    agent: Speaker,
+    memory_id: UUID,
+    version: int | None = None,
+    states: Collection[State] = (State.ACTIVE,),
 ) -> Memory:
     """The same, locked until the transaction ends, after its user.
 

@@ -67,7 +67,7 @@ class Threads:
         principal.require(KeyScope.READ)
         thread = clean_id(thread_id, "thread_id") or ""
         policy = self._policies.current
-        allowed = policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
         async with self._storage.reading(principal.reach) as reader:
             user = await thread_user(reader, scope, thread, scope.filters.user_id)

@@ -96,6 +96,16 @@ class MemoryChange(Request):
     attributes: Attributes | None = None
 
 
+class WritingWarning(Message):
+    """A rule of style that the words break, and for which they are not refused."""
+
+    rule: str
+    words: str
+    """The words that break it."""
+    detail: str
+    """What to do."""
+
+
 class WriteOutcome(Message):
     """What a write did."""
 
@@ -127,6 +137,8 @@ class WriteOutcome(Message):
     """Memories that it took the place of, that it disputes, or that are newer than it."""
     possible_conflicts: list[UUID] = []
     """Memories that it may contradict, though the words do not prove it: both stay, see `/v1/conflicts`."""
+    warnings: list[WritingWarning] = []
+    """What to write otherwise the next time; the memory is stored."""
 
 
 class VerbRequest(Request):

@@ -45,6 +45,12 @@ class WritingConstraintViolated(Invalid):
     code = "writing_constraint"
 
 
+class UnknownSource(Invalid):
+    """A source is no turn or memory that the writer may read."""
+
+    code = "unknown_source"
+
+
 class PersonalDataRefused(Invalid):
     """The text holds personal data of a kind that the policy keeps out of the category."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from memplane.domain.comparison import MergeRules
 from memplane.domain.consent import ConsentRules
@@ -62,6 +62,21 @@ class Category:
     pii: Mapping[Pii, Screening] = field(default_factory=dict)
 
 
+class Operator(Enum):
+    """Who runs a tenant and acts for no agent. No string, so that no agent's name can be taken for it."""
+
+    OPERATOR = "operator"
+
+
+Speaker = str | Operator
+"""Whose allowlist counts for a call: an agent's by its name, or an operator's, which is every category."""
+
+
+def described(speaker: Speaker) -> str:
+    """Whose allowlist counts, for a message."""
+    return "an operator" if isinstance(speaker, Operator) else f"agent '{speaker}'"
+
+
 @dataclass(frozen=True, slots=True)
 class Allowlist:
     """What one agent may do.
@@ -94,12 +109,20 @@ class TypeWriting:
         max_sentences: the most sentences in the content.
         refuse_pronoun_subjects: whether a sentence may begin with a pronoun as its subject.
         numbered_steps: whether the content is a list of numbered steps.
+        third_person: whether an agent's content must not speak in the first person.
+        complete_sentences: whether an agent's content must not be a mere name of something.
+        past_tense: whether an agent is warned of content that is not in the past tense.
+        imperative_steps: whether an agent's steps must order something.
     """
 
     max_chars: int
     max_sentences: int
     refuse_pronoun_subjects: bool = False
     numbered_steps: bool = False
+    third_person: bool = False
+    complete_sentences: bool = False
+    past_tense: bool = False
+    imperative_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +274,10 @@ class Policy:
     extraction: tuple[str, ...] | None = None
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
-    def allowlist(self, agent: str) -> Allowlist:
-        """The agent's allowlist; an agent that the policy does not know has an empty one."""
+    def allowlist(self, agent: Speaker) -> Allowlist:
+        """The agent's allowlist, every category for an operator; an agent unknown to the policy has an empty one."""
+        if isinstance(agent, Operator):
+            return Allowlist(read=tuple(self.categories), write=tuple(self.categories))
         return self.allowlists.get(agent, Allowlist(read=(), write=()))
 
     def keeps(self, agent: str, category: str) -> bool:
@@ -264,7 +289,7 @@ class Policy:
         """The first agent that reads and writes a category: what is done in the background goes by its allowlist."""
         return next((agent for agent in self.allowlists if self.keeps(agent, category)), None)
 
-    def readable(self, agent: str, requested: Iterable[str] | None) -> tuple[str, ...]:
+    def readable(self, agent: Speaker, requested: Iterable[str] | None) -> tuple[str, ...]:
         """The categories that a read by ``agent`` covers.
 
         Args:
@@ -285,7 +310,7 @@ class Policy:
         self._refuse_outside(agent, wanted, allowed, "read")
         return wanted
 
-    def check_write(self, agent: str, category: str) -> None:
+    def check_write(self, agent: Speaker, category: str) -> None:
         """Refuse a write by ``agent`` to a category outside its write allowlist.
 
         Raises:
@@ -305,13 +330,14 @@ class Policy:
         """
         self._refuse_outside(agent, (category,), self.drawn_into(agent), "draw facts into")
 
-    def _refuse_outside(self, agent: str, wanted: tuple[str, ...], allowed: tuple[str, ...], verb: str) -> None:
+    def _refuse_outside(self, agent: Speaker, wanted: tuple[str, ...], allowed: tuple[str, ...], verb: str) -> None:
         refused = [name for name in wanted if name not in allowed]
         if refused:
+            may = ", ".join(allowed) or "nothing"
             raise CategoryForbidden(
-                f"agent '{agent}' may not {verb} {', '.join(refused)}; it may {verb} {', '.join(allowed) or 'nothing'}",
+                f"{described(agent)} may not {verb} {', '.join(refused)}; it may {verb} {may}",
                 categories=refused,
-                agent=agent,
+                agent=agent if isinstance(agent, str) else None,
             )
 
     def visible(self, trust: Trust) -> frozenset[Visibility]:

@@ -1,12 +1,13 @@
 """Who is calling, as authenticated, and what that allows."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from memplane.domain.errors import AgentForbidden, ScopeForbidden, UserForbidden
-from memplane.domain.policy import Trust
+from memplane.domain.policy import Operator, Speaker, Trust
 
 SUBJECT = "oidc:"
 """How the ``key_id`` of a caller with a token begins, before its subject; no API key's does."""
@@ -42,6 +43,11 @@ class Reach:
     tenant: str
     users: frozenset[str] | None = None
     caller: str = ""
+
+
+def is_operator(agent: str | None, act_for: Collection[str], scopes: Collection[str]) -> bool:
+    """Whether a key with these bindings is an operator's: bound to no agent, with the scope ``admin``."""
+    return agent is None and KeyScope.ADMIN in scopes and (not act_for or ALL in act_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Principal:
             raise ScopeForbidden(f"this key lacks the scope '{scope}'", scope=scope.value)
 
     def speak_as(self, agent: str | None) -> str:
-        """The agent whose allowlist counts for this call.
+        """The agent in whose name this call adds something.
 
         Args:
             agent: the agent named in the request, or none.
@@ -94,6 +100,25 @@ class Principal:
         if chosen != self.agent and chosen not in self.act_for and ALL not in self.act_for:
             raise AgentForbidden(f"this key may not act for agent '{chosen}'", agent=chosen)
         return chosen
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it runs the tenant and is no agent."""
+        return is_operator(self.agent, self.act_for, self.scopes)
+
+    def act_as(self, agent: str | None) -> Speaker:
+        """Whose allowlist counts for a call that reads, or changes what is there already.
+
+        The one place that decides how far a caller reaches: an operator reaches every category of the policy unless
+        it names an agent; a key that is bound to agents stays within their allowlists, whatever its scopes are.
+
+        Args:
+            agent: the agent named in the request, or none.
+
+        Raises:
+            AgentForbidden: as :meth:`speak_as`.
+        """
+        return Operator.OPERATOR if not agent and self.is_operator else self.speak_as(agent)
 
     def touch(self, user_id: str) -> str:
         """The user, when the key may touch it.

@@ -2,12 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from memplane.domain.errors import LimitExceeded, WritingConstraintViolated
 from memplane.domain.memory import MemoryText, MemoryType
 from memplane.domain.policy import TypeWriting, WritingRules
 from memplane.domain.text import normalise
+from memplane.domain.writing_style import (
+    QUOTED,
+    first_person,
+    fronted_pronoun,
+    is_english,
+    is_fragment,
+    not_past,
+    states,
+    unquoted,
+    with_full_stop,
+)
 
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|mx|dr|prof|rev|capt|lt|sgt|hon|ste?|mt|ft|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr)|\b[A-Za-z])\.$",
@@ -16,7 +28,7 @@ _ABBREVIATION = re.compile(
 _LONGEST = 16
 """More than any abbreviation with what closes after it: a longer look back would make long texts slow."""
 _BOUNDARY = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+|\n+")
-_FIRST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_FIRST_WORD = re.compile(rf"[^\w{QUOTED}]*(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)?)")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s*")
 
 
@@ -34,23 +46,95 @@ def sentences(text: str) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def constrain(text: MemoryText, kind: MemoryType, rules: WritingRules) -> MemoryText:
+class Style(Enum):
+    """Which rules of style a text is held to; limits hold for every text."""
+
+    FREE = "none: a person's own words, an import, what is stored already"
+    SUBJECTS = "no pronoun as a subject, and steps: what background work writes"
+    FULL = "all: what an agent writes"
+
+
+@dataclass(frozen=True, slots=True)
+class StyleWarning:
+    """A rule of style that a text breaks and is stored all the same.
+
+    Attributes:
+        rule: the rule's name.
+        words: the words that break it.
+        detail: what to do.
+    """
+
+    rule: str
+    words: str
+    detail: str
+
+
+def constrain(text: MemoryText, kind: MemoryType, rules: WritingRules, style: Style = Style.SUBJECTS) -> MemoryText:
     """Text as the rules of its type want it: normalised, within limits, the surplus moved to the narrative.
 
     Raises:
         InvalidText: a part is empty or cannot be stored.
         LimitExceeded: a part is longer than any memory may be, or a list has too many items.
-        WritingConstraintViolated: a sentence has a pronoun as its subject, or steps are missing.
+        WritingConstraintViolated: the text breaks a rule of style, which is named.
     """
     clean = _normalised(text, rules)
     rule = rules.types.get(kind)
     if rule is None:
         return clean
     if rule.numbered_steps:
-        return _with_steps(clean, rule)
-    if rule.refuse_pronoun_subjects:
+        return _with_steps(clean, rule, style)
+    if rule.refuse_pronoun_subjects and style is not Style.FREE:
         _refuse_pronouns(clean.content, rules.pronouns)
-    return _trimmed(clean, rule)
+    short = _trimmed(clean, rule)
+    if style is Style.FULL and is_english(short.content, short.lang):
+        return _styled(short, rule)
+    return short
+
+
+def style_warnings(text: MemoryText, kind: MemoryType, rules: WritingRules) -> tuple[StyleWarning, ...]:
+    """What a text is advised of, and not refused for."""
+    rule = rules.types.get(kind)
+    if rule is None or not rule.past_tense or not is_english(text.content, text.lang):
+        return ()
+    found = (not_past(sentence) for sentence in sentences(unquoted(text.content)))
+    advice = "an episode tells what happened: use the past tense (for example 'The user booked …')"
+    return tuple(
+        StyleWarning("past_tense", words, f"content: '{words}' is not in the past; {advice}")
+        for words in found
+        if words
+    )
+
+
+def _styled(text: MemoryText, rule: TypeWriting) -> MemoryText:
+    """A text in the third person and in whole sentences, closed by the full stop that it lacks.
+
+    Raises:
+        WritingConstraintViolated: it is not.
+    """
+    masked = unquoted(text.content)
+    found = sentences(masked)
+    for sentence in found if rule.third_person else ():
+        if words := fronted_pronoun(sentence):
+            raise _pronoun(words)
+        if words := first_person(sentence):
+            raise WritingConstraintViolated(
+                f"content: '{words}' speaks in the first person; a memory stands by itself, so name who is meant (for "
+                "example 'The user …'), or put words that somebody said in quotation marks",
+                field="content",
+                rule="first_person",
+                words=words,
+            )
+    if not rule.complete_sentences:
+        return text
+    if len(found) == 1 and is_fragment(masked):
+        raise WritingConstraintViolated(
+            f"content: '{text.content}' is no sentence; say what is so of it (for example 'The user drinks tea.')",
+            field="content",
+            rule="complete_sentence",
+            words=text.content,
+        )
+    whole = with_full_stop(text.content)
+    return text if len(whole) > rule.max_chars else replace(text, content=whole)
 
 
 def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
@@ -82,15 +166,20 @@ def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
 
 
 def _refuse_pronouns(content: str, pronouns: frozenset[str]) -> None:
-    for sentence in sentences(content):
-        first = _FIRST_WORD.search(sentence)
-        if first and first.group().replace("’", "'").lower() in pronouns:
-            raise WritingConstraintViolated(
-                f"content: '{first.group()}' is the subject of a sentence; a memory stands by itself, so name the "
-                f"person or thing (for example 'The user …')",
-                field="content",
-                word=first.group(),
-            )
+    for sentence in sentences(unquoted(content)):
+        first = _FIRST_WORD.match(sentence)
+        if first and first["word"].replace("’", "'").lower() in pronouns:
+            raise _pronoun(first["word"])
+
+
+def _pronoun(words: str) -> WritingConstraintViolated:
+    return WritingConstraintViolated(
+        f"content: '{words}' is the subject of a sentence; a memory stands by itself, so name the person or thing (for "
+        "example 'The user …')",
+        field="content",
+        rule="pronoun_subject",
+        words=words,
+    )
 
 
 def _trimmed(text: MemoryText, rule: TypeWriting) -> MemoryText:
@@ -116,17 +205,35 @@ def numbered(steps: Sequence[str]) -> str:
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
-def _with_steps(text: MemoryText, rule: TypeWriting) -> MemoryText:
+def _with_steps(text: MemoryText, rule: TypeWriting, style: Style) -> MemoryText:
     lines = text.steps or tuple(line for line in text.content.split("\n") if _STEP.match(line))
     steps = tuple(stripped for line in lines if (stripped := _STEP.sub("", line).strip()))
+    if not steps and style is Style.FREE:
+        return text
     if not steps:
         raise WritingConstraintViolated(
             "steps: a procedural memory needs numbered steps, as `steps` or as lines '1. …' in its content",
             field="steps",
+            rule="numbered_steps",
         )
+    if style is Style.FULL and rule.imperative_steps and is_english(" ".join(steps), text.lang):
+        _refuse_statements(steps)
     longest = max(len(step) for step in steps)
     if longest > rule.max_chars:
         raise LimitExceeded(f"steps: one has {longest} characters, at most {rule.max_chars}", field="steps")
     heading = [] if text.steps else [line for line in text.content.split("\n") if line and not _STEP.match(line)]
     title = text.title or (heading[0].rstrip(":")[:200] if heading else None)
     return replace(text, title=title, content=text.content if text.steps else numbered(steps), steps=steps)
+
+
+def _refuse_statements(steps: Sequence[str]) -> None:
+    for number, step in enumerate(steps, 1):
+        if words := states(step):
+            raise WritingConstraintViolated(
+                f"steps[{number - 1}]: '{words} …' tells and orders nothing; begin each step with what to do (for "
+                "example 'Open the door.')",
+                field="steps",
+                rule="imperative_steps",
+                words=words,
+                step=number,
+            )

@@ -28,6 +28,10 @@ ANCHORED = EVER - {"soft_deleted", "rejected", "replaced"}
 """What a timeline may be asked around."""
 
 
+OPERATOR = ""
+"""In the place of an agent's name."""
+
+
 @dataclass(frozen=True)
 class Voice:
     """One who calls: as the test knows the key, and the key itself."""
@@ -56,8 +60,8 @@ class Oracle:
         self.agents = list(self._lists)
 
     def reads(self, agent: str) -> Sequence[str]:
-        """Categories that an agent may read."""
-        return self._allowed(agent, "read")
+        """Categories that an agent may read; an operator, who has no agent's name, every one."""
+        return list(self.categories) if agent == OPERATOR else self._allowed(agent, "read")
 
     def writes(self, agent: str) -> Sequence[str]:
         """Categories that an agent may write."""

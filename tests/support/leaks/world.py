@@ -95,7 +95,7 @@ class World:
     def voice(
         self, tenant: Tenant, agent: str | None, trust: str = "full", users: Sequence[str] | None = None
     ) -> Voice:
-        """One with a new key; without an agent, an operator who names one each time."""
+        """One with a new key; without an agent, an operator, who reaches every category unless it names an agent."""
         new = NewKey(
             agent=agent, trust=Trust(trust), scopes=(*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN),
             act_for=() if agent else ("*",), users=None if users is None else tuple(users),
@@ -117,10 +117,12 @@ class World:
             # one who reads nothing needs no more than one key
             for users in (None, ("ana",)) if self.oracle.reads(agent) else (None,):
                 yield self.voice(first, agent, trust, users)
+        for trust, users in itertools.product(self.oracle.order, (None, ("ana",))):
+            yield self.voice(first, None, trust, users)
         yield self.voice(first, "supervisor", users=("ben",))
         yield self.voice(first, "supervisor", users=("nobody",))
         for tenant in others:
-            for agent, users in itertools.product(("supervisor", "planner"), (None, ("ana",))):
+            for agent, users in itertools.product(("supervisor", "planner", None), (None, ("ana",))):
                 yield self.voice(tenant, agent, users=users)
 
     # what is planted
@@ -157,12 +159,6 @@ class World:
             **_ENDS.get(life, {}), **more,
         }  # fmt: skip
         return Record("", place, life, words, thread), body
-
-    def _post(self, record: Record, body: Json) -> Record:
-        """Store one as a caller does."""
-        answer = self.send(self.operator(record.place.tenant), "POST", "/v1/memories", body=body)
-        assert answer.status == 201, answer.raw
-        return self.planted.note(replace(record, id=answer.json()["id"]))
 
     def _store(self, tenant: str, many: Sequence[tuple[Record, Json]]) -> None:
         """Store many at once, as the gateway does with what is like nothing that is there."""
@@ -223,7 +219,9 @@ class World:
         others = self.kinds(tenant.name)
         sources = [record.id for record in (*others, *(r for r in self.planted.records if r.turn))][-100:]
         place = Place(tenant.name, user, "tasks", "social", "public")
-        hub = self._post(*self._memory(place, "active", source_ids=sources))
+        # as an import would: no caller may name sources that its agent does not read
+        self._store(tenant.name, [self._memory(place, "active", source_ids=sources)])
+        hub = self.planted.records[-1]
         self.hubs.append(hub)
         linked = [record.id for record in others if not record.turn]
         values = {f"t{n}": each for n, each in enumerate(linked)} | {f"i{n}": new_id() for n, _ in enumerate(linked)}

@@ -10,6 +10,9 @@ MAX_TEXT_CHARS = 1_000_000
 MAX_TITLE_CHARS = 10_000
 MAX_LIST_ITEMS = 10_000
 MAX_SENTENCES = 1_000
+_FLAGS = (
+    "refuse_pronoun_subjects", "numbered_steps", "third_person", "complete_sentences", "past_tense", "imperative_steps",
+)  # fmt: skip
 
 
 def read_writing(root: Value) -> WritingRules:
@@ -31,12 +34,11 @@ def read_writing(root: Value) -> WritingRules:
 
 
 def _type(value: Value, text_chars: int) -> TypeWriting:
-    fields = value.fields(("max_chars", "max_sentences"), ("refuse_pronoun_subjects", "numbered_steps"))
+    fields = value.fields(("max_chars", "max_sentences"), _FLAGS)
     return TypeWriting(
         max_chars=_within(fields["max_chars"], MAX_TEXT_CHARS, text_chars),
         max_sentences=fields["max_sentences"].whole(1, MAX_SENTENCES),
-        refuse_pronoun_subjects=fields["refuse_pronoun_subjects"].flag(),
-        numbered_steps=fields["numbered_steps"].flag(),
+        **{name: fields[name].flag() for name in _FLAGS},
     )
 
 

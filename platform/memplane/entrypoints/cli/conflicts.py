@@ -10,9 +10,9 @@ from typer.core import TyperGroup
 
 from memplane.contracts.conflicts import ConflictList, ConflictOutcome
 from memplane.domain.conflicts import ConflictVerdict
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, session
+from memplane.entrypoints.cli.session import advised, operating
 
 
 class _ListedByDefault(TyperGroup):
@@ -28,7 +28,7 @@ app = typer.Typer(
     name="conflicts", cls=_ListedByDefault, help="Memories that may contradict each other: list them, decide."
 )
 _ADVICE: Mapping[str, str] = {
-    "not_found": "`memplane conflicts` lists those that the agent may decide on; another agent: --agent",
+    "not_found": "`memplane conflicts` lists those that the key may decide on",
     "trust_too_low": "use a fully trusted key: --key",
     "already_decided": "`memplane restore ID` brings a memory back that a verdict ended; then both hold",
 }
@@ -46,13 +46,13 @@ def list_conflicts(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """List pairs of memories that may contradict each other, newest first."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         found = opened.client.conflicts(user_id=user, limit=limit, cursor=cursor, agent=opened.agent)
     show(found, *_list(found), as_json=json)
 
@@ -63,13 +63,13 @@ def decide(  # noqa: PLR0913 - one argument for each option
     verdict: Decision,
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Keep both memories, or only the newer or the older one."""
-    with advised(_ADVICE), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.decide_conflict(conflict_id, verdict, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 

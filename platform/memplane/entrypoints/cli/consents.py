@@ -9,13 +9,13 @@ from rich.console import RenderableType
 
 from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
 from memplane.domain.consent import ProposalState
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, reviewing, session
+from memplane.entrypoints.cli.session import advised, operating
 
 app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
 _ADVICE: Mapping[str, str] = {
-    "not_found": "`memplane consents list` shows those that the agent may decide on; another agent: --agent",
+    "not_found": "`memplane consents list` shows those that the key may decide on",
     "scope_forbidden": "`memplane keys create --scope consent:review` makes a key that may",
     "proposal_expired": "the user has to say it again",
     "proposal_outdated": "`memplane consents reject ID` ends it; the user has to say this alone again",
@@ -36,13 +36,13 @@ def list_consents(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """List changes of sensitive fields, newest first: those that wait, and those that were decided on."""
-    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.consents(
             state=state, user_id=user, field=field, limit=limit, cursor=cursor, agent=opened.agent
         )
@@ -54,13 +54,13 @@ def approve(
     proposal_id: ProposalId,
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """The person agrees: the value holds from now on."""
-    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.approve(proposal_id, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
@@ -71,13 +71,13 @@ def reject(  # noqa: PLR0913 - one argument for each option
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
-    with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
@@ -86,20 +86,20 @@ def profile(
     user: Annotated[str, typer.Argument(metavar="USER", help="Whose profile.")],
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Show the decided fields of a user's profile, as far as the agent may read them."""
-    with session(url, key, agent, data) as opened:
+    """Show the decided fields of a user's profile, as far as the key may read them."""
+    with operating(url, key, agent, data) as opened:
         found = opened.client.user_context(user, agent=opened.agent)
     show(found, *_fields(found), as_json=json)
 
 
 def _list(found: ConsentList) -> list[RenderableType]:
     if not found.items:
-        return [plain("No proposal that this agent may decide on.", "dim")]
+        return [plain("No proposal that this key may decide on.", "dim")]
     rows = table("state", "user", "field", "until now", "proposed", "until", "id")
     for each in found.items:
         until = each.decided_at or each.expires_at
@@ -119,7 +119,7 @@ def _decided(done: ConsentOutcome) -> list[RenderableType]:
 
 def _fields(found: UserContext) -> list[RenderableType]:
     if not found.items:
-        return [plain("No field is decided that this agent may read.", "dim")]
+        return [plain("No field is decided that this key may read.", "dim")]
     rows = table("field", "value", "decided by", "since", "memory")
     for each in found.items:
         add(rows, each.field, each.value, each.decided, f"{each.decided_at:%Y-%m-%d}", each.memory_id)

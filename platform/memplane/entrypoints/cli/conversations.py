@@ -7,9 +7,9 @@ from uuid import UUID
 import typer
 
 from memplane.contracts.sessions import ClosedSession
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, AnyUser, Data, Key, Url, memory_id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Agent, AnyUser, Data, Key, Url, Within, memory_id_of
 from memplane.entrypoints.cli.output import Json, plain, show
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import operating, session
 
 TurnId = Annotated[UUID, typer.Argument(metavar="ID", help="The turn's id.", parser=memory_id_of)]
 
@@ -54,13 +54,13 @@ def forget_turn(
     turn_id: TurnId,
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Delete one message for good, with what was derived from it alone. For fully trusted keys."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         done = opened.client.delete_turn(turn_id, agent=opened.agent)
     told = f"deleted for good: turn {done.turn_id}; the thread is at revision {done.rev}"
     show(done, plain(told), plain("  what was derived from it alone is deleted too", "dim"), as_json=json)

@@ -9,15 +9,15 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from memplane.contracts.entities import EntityList, EntityProfileRecord, EntityRecord
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, session
+from memplane.entrypoints.cli.session import advised, operating
 
 MAX_LIMIT = 200
 Kind = Literal["person", "organisation", "place", "project", "email", "url", "hashtag", "handle", "date", "name"]
 """The kinds that the server finds; ``name`` where its rules cannot tell."""
 _ADVICE: Mapping[str, str] = {
-    "not_found": "check the id; `memplane entities --user USER` shows what the agent may see; another: --agent",
+    "not_found": "check the id; `memplane entities --user USER` shows what the key may see",
     "conflict": "`memplane entities --user USER --name NAME` shows it, `memplane merge ID --into ID` makes the two one",
 }
 """What to do about what a server answered of an entity, by code."""
@@ -34,13 +34,13 @@ def entities(  # noqa: PLR0913 - one argument for each option
     name: Annotated[str | None, typer.Option(help="Only of this name or alias.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="The most entities.")] = 50,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """List whom and what a user's memories mention, those that most memories mention first."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         found = opened.client.entities(user, kind=kind, name=name, limit=limit, agent=opened.agent)
     show(found, *_list(found, limit), as_json=json)
 
@@ -51,13 +51,13 @@ def entity(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show one entity: its kind and names, whom memories mention beside it, and what they say, newest first."""
-    with advised(_ADVICE), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.entity(entity_id, limit=limit, cursor=cursor, agent=opened.agent)
     show(found, *_entity(found), *_profile(found), as_json=json)
 
@@ -67,13 +67,13 @@ def alias(  # noqa: PLR0913 - one argument for each option
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its other name.")],
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Give an entity another name: it is found by it, and memories that say the name are linked to it from now on."""
-    with advised(_ADVICE), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.alias(entity_id, name, agent=opened.agent)
     show(found, *_entity(found), as_json=json)
 
@@ -85,8 +85,8 @@ def merge(  # noqa: PLR0913 - one argument for each option
         UUID, typer.Option(metavar="ID", help="The entity that it is the same as, which stays.", parser=entity_id_of)
     ],
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -94,7 +94,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
 
     There is no way back.
     """
-    with advised(_ADVICE), session(url, key, agent, data) as opened:
+    with advised(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.merge(entity_id, into, agent=opened.agent)
     told = plain(f"merged: {entity_id} is gone; its memories and names are those of {found.id} now")
     show(found, told, *_entity(found), as_json=json)
@@ -110,7 +110,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 
 def _list(found: EntityList, limit: int) -> list[RenderableType]:
     if not found.items:
-        return [plain("No memory that this agent may read mentions one.", "dim")]
+        return [plain("No memory that this key may read mentions one.", "dim")]
     rows = table("memories", "kind", "name", "also called", "id")
     for each in found.items:
         add(rows, each.memories, each.kind, each.name, each.aliases, each.id)

@@ -8,19 +8,19 @@ import typer
 from memplane.client.fields import ChangeFields, CorrectionFields, Verb, VerbFields
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
-    Agent,
+    AdminKey,
     Data,
     Id,
     IfVersion,
-    Key,
     Url,
     ValidFrom,
+    Within,
     Words,
     given,
     words_of,
 )
 from memplane.entrypoints.cli.output import Json, show
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import operating
 from memplane.entrypoints.cli.written import written
 
 Command = Callable[..., None]
@@ -34,12 +34,12 @@ def _verb(verb: Verb, summary: str, note: str) -> Command:
         *,
         if_version: IfVersion = None,
         url: Url = DEFAULT_URL,
-        key: Key = None,
-        agent: Agent = None,
+        key: AdminKey = None,
+        agent: Within = None,
         data: Data = None,
         json: Json = False,
     ) -> None:
-        with session(url, key, agent, data) as opened:
+        with operating(url, key, agent, data) as opened:
             fields = cast("VerbFields", given(agent=opened.agent))
             done = opened.client.say(memory_id, verb, version=if_version, **fields)
         show(done, *written(done, note), as_json=json)
@@ -54,13 +54,13 @@ def pin(  # noqa: PLR0913 - one argument for each option
     unpin: Annotated[bool, typer.Option("--unpin", help="Keep it no longer.")] = False,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Keep a memory whatever its age, or no longer."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         fields = cast("VerbFields", {"pinned": not unpin} | given(agent=opened.agent))
         done = opened.client.say(memory_id, "pin", version=if_version, **fields)
     note = "it is no longer kept whatever its age" if unpin else "it is kept whatever its age"
@@ -73,8 +73,8 @@ def reject(  # noqa: PLR0913 - one argument for each option
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -82,7 +82,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
 
     For fully trusted keys. There is no way back: a rejected memory cannot be restored.
     """
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         fields = cast("VerbFields", given(agent=opened.agent, reason=reason))
         done = opened.client.say(memory_id, "reject", version=if_version, **fields)
     show(done, *written(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
@@ -96,14 +96,14 @@ def correct(  # noqa: PLR0913 - one argument for each option
     valid_from: ValidFrom = None,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Replace a memory that is wrong by what is right; the wrong one stays in the history."""
     words = words_of(content)
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         fields = cast("CorrectionFields", given(title=title, valid_from=valid_from, agent=opened.agent))
         done = opened.client.correct(memory_id, words, version=if_version, **fields)
     show(done, *written(done), as_json=json)
@@ -121,8 +121,8 @@ def update(  # noqa: PLR0913 - one argument for each option
     importance: Annotated[int | None, typer.Option(min=1, max=5, help="1 to 5.")] = None,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -131,7 +131,7 @@ def update(  # noqa: PLR0913 - one argument for each option
     changes = given(content=words, title=title, category=category, tags=tag, importance=importance)
     if not changes:
         raise typer.BadParameter("name what to change: a new text, --title, --category, --tag or --importance")
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         done = opened.client.update(memory_id, version=if_version, agent=opened.agent, **cast("ChangeFields", changes))
     show(done, *written(done, f"changed: {', '.join(changes)}"), as_json=json)
 
@@ -142,8 +142,8 @@ def forget(  # noqa: PLR0913 - one argument for each option
     tombstone: Annotated[bool, typer.Option("--tombstone", help="Refuse its value from now on.")] = False,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -152,7 +152,7 @@ def forget(  # noqa: PLR0913 - one argument for each option
     With --tombstone its value is refused until it is restored.
     """
     buried = True if tombstone else None
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         done = opened.client.delete(memory_id, version=if_version, tombstone=buried, agent=opened.agent)
     show(done, *written(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
 

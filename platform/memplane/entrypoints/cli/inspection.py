@@ -13,9 +13,9 @@ from rich.text import Text
 from memplane.contracts.inspection import RelatedList, Timeline, WhyRecord
 from memplane.contracts.memories import HistoryList, HistoryRecord, MemoryRecord, TurnRecord
 from memplane.domain.memory import State, TrustState
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Id, Key, Limit, Url, memory_id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Id, Limit, Url, Within, memory_id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import operating
 
 ANCHOR = "▶"
 """Marks the memory that a timeline was asked for."""
@@ -35,13 +35,13 @@ def why(  # noqa: PLR0913 - one argument for each option
     query: Annotated[str | None, typer.Option("--query", "-q", help="Score it for this question.")] = None,
     ranking: Annotated[str | None, typer.Option(help="A profile of ranking.yaml, for the question.")] = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Tell why a memory is as it is: its state, its sources, the rule that decided, and what was decided by whom."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         found = opened.client.why(memory_id, query=query, ranking=ranking, agent=opened.agent)
     show(found, *_why(found), as_json=json)
 
@@ -52,13 +52,13 @@ def history(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show what was done to a memory, newest first, also after its deletion."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         page = opened.client.history(memory_id, limit=limit, cursor=cursor, agent=opened.agent)
     show(page, *_history(page), as_json=json)
 
@@ -69,13 +69,13 @@ def timeline(  # noqa: PLR0913 - one argument for each option
     before: Annotated[int, typer.Option(min=0, max=200, help="The most items before it.")] = 5,
     after: Annotated[int, typer.Option(min=0, max=200, help="The most items after it.")] = 5,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show what was recorded of the same user before and after a memory or turn, oldest first."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         found = opened.client.timeline(memory_id, before=before, after=after, agent=opened.agent)
     show(found, _timeline(found, memory_id), as_json=json)
 
@@ -85,13 +85,13 @@ def related(  # noqa: PLR0913 - one argument for each option
     *,
     limit: Annotated[int, typer.Option(min=1, max=200, help="The most memories.")] = 10,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show the memories that are related to one, strongest first."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         found = opened.client.related(memory_id, limit=limit, agent=opened.agent)
     show(found, _related(found), as_json=json)
 
@@ -174,7 +174,7 @@ def _sources(found: WhyRecord) -> list[RenderableType]:
     hidden = len(found.memory.source_ids) - len(found.turns) - len(found.memories)
     left: list[RenderableType] = []
     if hidden > 0:
-        left = [plain(f"Sources that are gone or that this agent may not read: {hidden}", "dim")]
+        left = [plain(f"Sources that are gone or that this key may not read: {hidden}", "dim")]
     if not found.turns and not found.memories:
         return left or [plain("It was drawn from no turn and no other memory.", "dim")]
     rows = table("recorded (UTC)", "what", "text", "id", title="Drawn from")
@@ -240,7 +240,7 @@ def _row(item: MemoryRecord | TurnRecord) -> tuple[str, str, str, UUID]:
 
 def _related(found: RelatedList) -> RenderableType:
     if not found.items:
-        return plain("Nothing that this agent may read is related to it.", "dim")
+        return plain("Nothing that this key may read is related to it.", "dim")
     rows = table("strength", "category", "content", "id")
     for each in found.items:
         add(rows, f"{each.strength:.3f}", each.memory.category, each.memory.content, each.memory.id)

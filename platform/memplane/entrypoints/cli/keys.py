@@ -94,8 +94,10 @@ def create(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Make a key. Its secret is shown this once."""
-    if agent is None and not act_for:
-        raise typer.BadParameter("name the agent that the key speaks for with --agent, or --act-for")
+    if agent is None and not act_for and KeyScope.ADMIN not in (scope or ()):
+        raise typer.BadParameter(
+            "name the agent that the key speaks for with --agent, or --act-for; --scope admin does without"
+        )
 
     from memplane.application.keys import AGENT_SCOPES, NewKey  # noqa: PLC0415 - the database, which help does not wait for
     from memplane.entrypoints.cli.database import on_database  # noqa: PLC0415 - the database, which help does not wait for

@@ -14,6 +14,7 @@ from memplane.contracts.query import QueryAnswer
 from memplane.domain.memory import Layer, MemoryType, Role, State, Visibility
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
+    AdminKey,
     Agent,
     AnyUser,
     Cursor,
@@ -25,13 +26,14 @@ from memplane.entrypoints.cli.options import (
     User,
     ValidFrom,
     ValidUntil,
+    Within,
     Words,
     given,
     moment_of,
     words_of,
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import session
+from memplane.entrypoints.cli.session import operating, session
 from memplane.entrypoints.cli.written import written
 
 Categories = Annotated[list[str] | None, typer.Option("--category", help="Only this category. Repeatable.")]
@@ -194,13 +196,13 @@ def get(
     memory_id: Id,
     *,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Show one memory, whole."""
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         record = opened.client.get(memory_id, agent=opened.agent)
     show(record, _record(record), as_json=json)
 
@@ -223,8 +225,8 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     cursor: Cursor = None,
     every: Annotated[bool, typer.Option("--all", help="Every page, not only one.")] = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -232,7 +234,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
     where |= given(state=state if state is not State.ACTIVE else None, layer=layer, q=q)
     where |= {"trust_state": "disputed"} if disputed else {}
-    with session(url, key, agent, data) as opened:
+    with operating(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
         if every:
             page = MemoryList(items=list(opened.client.list(page_size=limit, **fields)), next=None)

@@ -64,6 +64,13 @@ Agent = Annotated[
     str | None,
     typer.Option(help="Agent to speak as.", show_default=f"the key's own; without a key: {DEFAULT_AGENT}"),
 ]
+AdminKey = Annotated[
+    str | None, typer.Option(help="API key; without it, the administrator's in DATA/keys.json.", envvar="MEMPLANE_KEY")
+]
+Within = Annotated[
+    str | None,
+    typer.Option("--agent", help="Only what this agent may read and write.", show_default="all that the key may"),
+]
 User = Annotated[str, typer.Option("--user", help="The user whom it is about.")]
 AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.")]
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The memory's id.", parser=memory_id_of)]

@@ -15,18 +15,18 @@ from memplane.client.fields import VerbFields
 from memplane.contracts.recovery import Purged, Recovered, RestoredMemory
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
-    Agent,
+    AdminKey,
     AnyUser,
     Data,
     IfVersion,
-    Key,
     Url,
+    Within,
     given,
     memory_id_of,
     moment_of,
 )
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
-from memplane.entrypoints.cli.session import operating, session
+from memplane.entrypoints.cli.session import operating
 from memplane.entrypoints.cli.written import written
 
 T = TypeVar("T")
@@ -41,8 +41,8 @@ def restore(  # noqa: PLR0913 - one argument for each option
     since: _Since = None,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -52,7 +52,7 @@ def restore(  # noqa: PLR0913 - one argument for each option
     rejected.
     """
     if memory_id is not None and user is None and since is None:
-        with session(url, key, agent, data) as opened:
+        with operating(url, key, agent, data) as opened:
             fields = cast("VerbFields", given(agent=opened.agent))
             done = opened.client.say(memory_id, "restore", version=if_version, **fields)
         show(done, *written(done, "it is active again"), as_json=json)
@@ -76,8 +76,8 @@ def purge(  # noqa: PLR0913 - one argument for each option
     early: Annotated[bool, typer.Option("--early", help="Also what could still be restored.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:

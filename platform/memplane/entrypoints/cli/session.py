@@ -33,21 +33,8 @@ def session(url: str, key: str | None, agent: str | None, data: Path | None) -> 
 
 
 @contextmanager
-def reviewing(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
-    """The same for the person: with the given key, or the administrator's of a single-user server.
-
-    Raises:
-        SettingsError: there is no key.
-        Invalid: the URL or the key cannot be one.
-    """
-    credential = key or _keys_in(settings_of(data=data).data).admin
-    with MemplaneSync(url, credential) as client:
-        yield Session(client, agent if key else agent or DEFAULT_AGENT)
-
-
-@contextmanager
 def operating(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
-    """The same for the operator, who reaches every category unless an agent is named.
+    """The same with the administrator's key, which reaches every category unless an agent is named.
 
     Raises:
         SettingsError: there is no key.

@@ -25,6 +25,7 @@ from memplane.contracts.memories import (
     TurnOutcome,
     TurnRecord,
     WriteOutcome,
+    WritingWarning,
 )
 from memplane.contracts.query import (
     DeltaHeader,
@@ -39,6 +40,7 @@ from memplane.contracts.query import (
 from memplane.domain.delta import Change
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
+from memplane.domain.policy import described
 from memplane.domain.rendering import Item
 from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
@@ -157,7 +159,7 @@ def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
 def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:
     store = item.unit.visibility if isinstance(item.unit, Memory) else Visibility.PRIVATE
     rules = [
-        f"agent '{recalled.agent}' may read category '{item.category}'",
+        f"{described(recalled.agent)} may read category '{item.category}'",
         f"this key's trust sees the store '{store}'",
     ]
     matched = item.parts.get("matched")
@@ -215,6 +217,7 @@ def outcome_of(outcome: Outcome) -> WriteOutcome:
         external_id=memory.external_id,
         overruled=list(outcome.overruled),
         possible_conflicts=list(outcome.conflicts),
+        warnings=[WritingWarning(rule=each.rule, words=each.words, detail=each.detail) for each in outcome.warnings],
     )
 
 
