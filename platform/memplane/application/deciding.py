@@ -29,7 +29,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
-from memplane.domain.reconciling import is_more, is_to_come, later
+from memplane.domain.reconciling import hit, is_more, is_to_come, later
 from memplane.domain.tombstones import spelled_keys, value_key
 
 MISSING = "no such proposal"
@@ -224,7 +224,7 @@ async def _confirmed(
 ) -> tuple[Memory, tuple[UUID, ...]]:  # fmt: skip
     """Let a memory that says the same already hold the field."""
     held = replace(
-        there,
+        hit(there, memory),
         trust_state=TrustState.CONFIRMED,
         confidence=1.0,
         decay_rate=0.0,

@@ -212,6 +212,8 @@ class Remember:
                 said = changed if changed.text == current.text else await _said(write, changed, changes)
                 ruled = await _ruled(write, said, material)
             after = ruled.memory
+            if changed.text != current.text:
+                after = replace(after, last_hit_at=write.now)  # as koshi-hebbian's memory_update does; its score stays
             if not await write.uow.memories.replace(after, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             conflicts: tuple[UUID, ...] = ()
