@@ -75,6 +75,7 @@ from memplane.application.reverting import RevertWrites
 from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
 from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
+from memplane.application.verdicts import Verdicts
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
 from memplane.domain.principal import Reach
@@ -133,7 +134,7 @@ class Application:
         self.observe = Observe(self.policies, self.remember)
         self.feedback, self.correct = Feedback(gateway), Correct(gateway)
         deciding = (self.storage, self.policies, gateway, now)
-        self.consents, self.conflicts = Consents(*deciding), Conflicts(*deciding)
+        self.consents, self.conflicts, self.verdicts = Consents(*deciding), Conflicts(*deciding), Verdicts(*deciding)
         self.recovery, self.revert = Recovery(*deciding), RevertWrites(*deciding)
         self.imports = Imports(gateway)
         self.exports = Exports(self.storage, self.policies, now)

@@ -307,7 +307,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "known erasures": lambda uow: uow.erasures.known(["subject"]),
     "erasure keys": lambda uow: uow.erasures.keys(),
     "buried of an erased user": lambda uow: uow.erasures.buried("user-3", "tasks", ["value-3"]),
-    "graves": lambda uow: uow.erasures.graves("user-3", ("tasks", "value-3"), 100),
+    "graves": lambda uow: uow.erasures.graves("user-3", "erased", ("tasks", "value-3"), 100),
     "memories to erase": lambda uow: uow.erasures.memories("user-3", 100),
     "turns to erase": lambda uow: uow.erasures.turns("user-3", 100),
     "drawn from": lambda uow: uow.erasures.drawn(IDS, "user-3"),

@@ -145,7 +145,7 @@ async def _is_own(write: Write, proposal: Proposal, turn: Turn | None) -> bool:
 
 async def _rejected(write: Write, decided: Proposal) -> Decided:
     """The value does not come back for that field, whoever says it."""
-    burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now)
+    burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now, decided.id)
     await write.uow.tombstones.bury(decided.user_id, grave(decided.field), spelled_keys(decided.new_value), burial)
     await write.uow.consents.decide(decided)
     write.dismissed(decided.id, decided.user_id, _meta(decided))

@@ -222,7 +222,8 @@ class Feedback:
 async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
     gone = replace(deleted(write, memory), trust_state=TrustState.REJECTED)
     await write.uow.memories.replace(gone, None)
-    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, {"reason": reason})
+    meta = {"reason": reason, "was": memory.trust_state.value}
+    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, meta)
     return gone
 
 

@@ -91,8 +91,8 @@ def _by_writer(policy: "Policy", entries: Iterable[Entry]) -> Mapping[str | None
     found: dict[str | None, list[Entry]] = {None: []}
     for entry in entries:
         category = entry.category
-        may = category is None or category in policy.allowlist(DEFAULT_AGENT).write
-        found.setdefault(None if may else policy.keeper(category), []).append(entry)
+        foreign = category is not None and category not in policy.allowlist(DEFAULT_AGENT).write
+        found.setdefault(policy.keeper(category) if foreign and category else None, []).append(entry)
     return found
 
 
