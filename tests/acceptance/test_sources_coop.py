@@ -26,7 +26,8 @@ def test_the_store_visibility_matrix(tenant: Tenant, caller: Caller, trust: str,
 
 
 @pytest.mark.parametrize(
-    ("trust", "default", "beyond"), [("full", "private", None), ("inner", "shared", "private"), ("familiar", "social", "shared")]
+    ("trust", "default", "beyond"),
+    [("full", "private", None), ("inner", "shared", "private"), ("familiar", "social", "shared")],
 )  # fmt: skip
 def test_store_defaults_from_trust(tenant: Tenant, trust: str, default: str, beyond: str | None) -> None:
     """Trust Gating: where a write goes when no store is named, and that another store is refused."""
