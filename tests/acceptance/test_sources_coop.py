@@ -82,8 +82,8 @@ def test_a_timeline_is_a_window_around_an_anchor(tenant: Tenant, caller: Caller)
 def test_the_weighted_score_counts_recency_and_mentions(tenant: Tenant, caller: Caller) -> None:
     """Scoring without text: 0.7 · 1/(1 + days) + 0.3 · min(mentions/10, 1)."""
     stale, told, fresh = (write(caller, f"Gate {name} opens at seven.")["id"] for name in ("A1", "B2", "C3"))
-    age(tenant, stale, 40)
-    age(tenant, told, 40, mention_count=10)
+    age(tenant, stale, 40, version=2)
+    age(tenant, told, 40, mention_count=10, version=2)
     ask = {"ranking": "weighted", "filters": {"user_id": USER}, "related": False}
     assert ranked(caller.found(None, **ask), told, stale, fresh) == [fresh, told, stale]
 

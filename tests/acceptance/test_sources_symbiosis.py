@@ -59,7 +59,7 @@ def test_a_contradiction_ends_the_old_fact_and_keeps_it(tenant: Tenant, caller: 
     assert (second["outcome"], second["overruled"]) == ("superseded", [first])
     assert state(tenant, first) == "superseded"
     assert "Hana works at Acme." not in texts(caller, filters={"user_id": USER})
-    assert caller.get(f"/v1/memories/{first}").json()["content"] == "Hana works at Acme."
+    assert caller.get(f"/v1/memories/{first}/why").json()["memory"]["content"] == "Hana works at Acme."
 
 
 def test_a_memory_is_traced_to_its_turn(caller: Caller) -> None:
@@ -84,9 +84,9 @@ def test_the_short_term_window_and_the_best_of_the_rest(caller: Caller) -> None:
 def test_score_of_a_layer(tenant: Tenant, caller: Caller) -> None:
     """Scoring: ln(1 + hits) + exp(−0.05 · days) + 2 · importance; 4 and 5 are important (decision 0033)."""
     plain, hit, important = (write(caller, f"Gate {name} opens at seven.")["id"] for name in ("A1", "B2", "C3"))
-    age(tenant, plain, 20)
-    age(tenant, hit, 20, hits=1)
-    age(tenant, important, 20, importance=5)
+    age(tenant, plain, 20, version=2)
+    age(tenant, hit, 20, hits=1, version=2)
+    age(tenant, important, 20, importance=5, version=2)
     ask = {"ranking": "layered", "filters": {"user_id": USER}, "related": False}
     assert caller.found("gate opens", **ask) == [important, hit, plain]
 
