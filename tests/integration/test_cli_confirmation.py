@@ -82,3 +82,22 @@ def test_a_dry_run_does_not_ask(served: Served) -> None:
     remember(served, "d")
     assert served.run("erase", "d", "--dry-run").code == 0
     assert served.run("revert", "--agent", "stylist", "--since", "2020-01-01", "--dry-run").code == 0
+
+
+def test_a_verdict_is_listed_and_lifted(served: Served) -> None:
+    memory = remember(served, "f")
+    assert served.run("reject", memory, "--yes", "--reason", "a mistake").code == 0
+    again = ("remember", HALL, "--user", "f", "--category", "tasks", "--json")
+    assert served.run(*again).document["error"]["code"] == "value_rejected"  # the control
+    told = served.run("tombstones", "list", "--user", "f")
+    assert (told.code, HALL in told.out, "a mistake" in told.out) == (0, True, True)
+    (verdict,) = served.run("tombstones", "list", "--user", "f", "--json").document["items"]
+    assert verdict["memory_id"] == memory
+    lifted = served.run("tombstones", "lift", verdict["id"], "--reason", "it was right")
+    assert (lifted.code, lifted.err) == (0, "")
+    assert f"`memplane restore {memory}`" in lifted.out
+    assert served.run("tombstones", "lift", verdict["id"], "--json").document["outcome"] == "unchanged"
+    assert served.run("tombstones", "list", "--user", "f").out == "No value is refused, as far as this key reaches.\n"
+    assert served.run(*again).document["outcome"] == "created"
+    absent = served.run("tombstones", "lift", memory)
+    assert (absent.code, "`memplane tombstones list` shows" in absent.err) == (1, True)
