@@ -94,7 +94,20 @@ SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at
  WHERE r.relation_type || '' = 'possible_conflict' AND {page}
    AND m.id = r.from_id AND {scope} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
 
-# Of some users: served by uq_tombstones_tenant_id_scope_category_value_hash; of a tenant: by ix_tombstones_verdict.
+# Of some users: served by uq_tombstones_tenant_id_scope_category_value_hash and ix_tombstones_verdict. What they have
+# is taken first: else a planner may walk the tenant's verdicts, however few of them are the users'.
+_VERDICTS_OF_USERS = """
+WITH v AS MATERIALIZED (
+    SELECT v.verdict_id, v.category FROM tombstones v WHERE {wanted})
+SELECT b.verdict_id AS id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category, count(*) AS number
+  FROM (SELECT v.verdict_id FROM v WHERE v.verdict_id IS NOT NULL AND {page}
+         GROUP BY v.verdict_id HAVING min(CASE WHEN {places} THEN 1 ELSE 0 END) = 1
+         ORDER BY v.verdict_id DESC LIMIT {limit}) AS p
+  JOIN tombstones b ON b.tenant_id = {tenant} AND b.verdict_id = p.verdict_id
+ GROUP BY b.verdict_id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category
+ ORDER BY b.verdict_id DESC, b.category"""
+
+# Of a tenant: served by ix_tombstones_verdict.
 _VERDICTS = """
 SELECT b.verdict_id AS id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category, count(*) AS number
   FROM (SELECT v.verdict_id FROM tombstones v
@@ -431,7 +444,8 @@ def verdicts(wanted: BuriedQuery, syntax: Syntax, before: UUID | None, limit: in
         asked.one_of(column, "ids", list(wanted.ids))
     asked.values["places"] = list(wanted.places)
     page, places = _page(column, asked, before), syntax.any_of("v.category", "places")
-    template = _ERASED_VALUES if wanted.erased else _VERDICTS
+    template = _VERDICTS if wanted.scopes is None else _VERDICTS_OF_USERS
+    template = _ERASED_VALUES if wanted.erased else template
     return _filled(template, asked, {"limit": limit}, wanted=asked.sql, page=page, places=places)
 
 

@@ -57,7 +57,9 @@ class Target:
             _refusal(entry, LEFT_OUT if entry.is_left_out else "invalid_line", entry.reason or "") for entry in here
         ]
         refused.sort(key=lambda each: (str(each["file"]), each["line"]))
-        done: list[tuple[str, int]] = [(outcome, entry.lines) for entry, outcome in zip(sent, answer.outcomes, strict=True)]
+        done: list[tuple[str, int]] = [
+            (outcome, entry.lines) for entry, outcome in zip(sent, answer.outcomes, strict=True)
+        ]
         done += [(LEFT_OUT if entry.is_left_out else "refused", entry.lines) for entry in here]
         self.ledger.note(done, refused)
 
