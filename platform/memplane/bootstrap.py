@@ -79,6 +79,7 @@ from memplane.application.threads import Threads
 from memplane.application.tokens import Authenticate
 from memplane.application.tracking import Tracking
 from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
+from memplane.application.verdicts import Verdicts
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
 from memplane.domain.principal import Reach
@@ -137,7 +138,7 @@ class Application:
         self.observe = Observe(self.policies, self.remember)
         self.feedback, self.correct = Feedback(gateway), Correct(gateway)
         deciding = (self.storage, self.policies, gateway, now)
-        self.consents, self.conflicts = Consents(*deciding), Conflicts(*deciding)
+        self.consents, self.conflicts, self.verdicts = Consents(*deciding), Conflicts(*deciding), Verdicts(*deciding)
         self.recovery, self.revert = Recovery(*deciding), RevertWrites(*deciding)
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)

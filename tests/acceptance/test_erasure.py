@@ -1,12 +1,16 @@
 """Erasing a user: everything goes, somebody else's stays, the receipt tells how much, and nothing comes back."""
 
+import json
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from memplane.application.keys import AGENT_SCOPES
 from memplane.domain.capabilities import Capability
 from memplane.domain.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
+from support.consenting import BERLIN, decide, queue
 from support.telling import texts, write
 
 SCOPES = (*SUPERVISING, KeyScope.ADMIN)
@@ -85,25 +89,85 @@ class TestErase:
 
 
 class TestGone:
-    """What was erased does not come back, whoever says it."""
+    """What was erased does not come back, but in the person's own new words."""
 
-    def test_a_value_is_refused_and_another_is_not(self, caller: Caller, admin: Caller) -> None:
+    def test_a_value_is_refused_where_nobody_says_it_anew(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
         write(caller, PIANO)
         write(caller, PIANO, user_id=OTHER)
         erase(admin)
-        body = {"user_id": USER, "category": "event", "content": "THE  USER owns a Piano"}
-        refused(caller.post("/v1/memories", body), 409, "value_rejected")
+        body = {"user_id": USER, "category": "event", "content": "THE  USER owns a Piano", "visibility": "shared"}
+        inner = tenant.caller("supervisor", trust="inner")
+        refused(inner.post("/v1/memories", body), 409, "value_rejected")
+        older = {"event_time": "2025-01-01T00:00:00Z"}
+        refused(caller.post("/v1/memories", body | older), 409, "value_rejected")
         assert write(caller, BOAT)["outcome"] == "created"  # the controls
         assert write(caller, PIANO, user_id=OTHER)["outcome"] == "duplicate"
         assert texts(caller, filters={"user_id": USER}) == {BOAT}
 
-    def test_a_turn_is_refused_in_its_thread(self, caller: Caller, admin: Caller) -> None:
+    def test_a_fully_trusted_key_s_new_words_count_again(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO)
+        erase(admin)
+        assert write(caller, PIANO)["outcome"] == "created"
+        assert texts(caller, filters={"user_id": USER}) == {PIANO}
+
+    def test_imports_and_restored_exports_stay_refused(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO)
+        exported = admin.get(f"/v1/users/{USER}/export").text.splitlines()
+        erase(admin)
+        line = json.dumps({"record": "memory", "category": "event", "content": PIANO})
+        for who, mode, lines in ((caller, "add", [line]), (admin, "restore", exported)):
+            done = who.post(f"/v1/users/{USER}/import", {"mode": mode, "lines": lines}).json()
+            assert {each["code"] for each in done["refused"]} == {"value_rejected"}, mode
+        assert texts(caller, filters={"user_id": USER}) == set()
+        other = json.dumps({"record": "memory", "category": "event", "content": BOAT})  # the control
+        done = caller.post(f"/v1/users/{USER}/import", {"mode": "add", "lines": [other]}).json()
+        assert done["outcomes"] == ["created"]
+
+    def test_what_a_person_says_anew_is_drawn(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        said = "I like jazz."
+        assert caller.say(said)["extracted"]
+        erase(admin)
+        unvouched = tenant.caller("supervisor", scopes=AGENT_SCOPES)
+        turn = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": said}
+        refused(unvouched.post("/v1/turns", turn), 409, "value_rejected")
+        older = {"thread_id": "another", "event_time": "2025-01-01T00:00:00Z"}
+        (drawn,) = caller.say(said, **older)["extracted"]
+        assert drawn["action"] == "refused"
+        (drawn,) = caller.say(said)["extracted"]
+        assert drawn["action"] == "created"
+        assert "The user likes jazz." in texts(caller, filters={"user_id": USER, "type": "semantic"})
+
+    def test_a_sensitive_value_said_anew_waits_for_consent_as_ever(self, caller: Caller, admin: Caller) -> None:
+        decide(admin, queue(caller), agent="supervisor")
+        erase(admin)
+        line = json.dumps({"record": "memory", "category": "profile", "content": BERLIN})
+        done = caller.post(f"/v1/users/{USER}/import", {"mode": "add", "lines": [line]}).json()
+        assert done["refused"][0]["code"] == "value_rejected"  # the control
+        assert decide(admin, queue(caller), agent="supervisor")["outcome"] == "approved"
+
+    def test_erased_again_it_is_refused_up_to_the_second_erasure(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO)
+        first = erase(admin)["finished_at"]
+        write(caller, PIANO)
+        erase(admin)
+        body = {"user_id": USER, "category": "event", "content": PIANO}
+        between = {"event_time": (datetime.fromisoformat(first) + timedelta(microseconds=1)).isoformat()}
+        refused(caller.post("/v1/memories", body | between), 409, "value_rejected")
+        assert write(caller, PIANO)["outcome"] == "created"  # the control
+
+    def test_a_turn_is_refused_in_its_thread_until_the_user_says_it_again(self, caller: Caller, admin: Caller) -> None:
         turn = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The sea was rough on Sunday."}
         assert caller.post("/v1/turns", turn).status_code == 201
+        assert caller.post("/v1/turns", turn | {"role": "assistant", "text": "Indeed."}).status_code == 201
         erase(admin)
-        refused(caller.post("/v1/turns", turn), 409, "value_rejected")
-        assert caller.post("/v1/turns", turn | {"text": "The sea was calm."}).status_code == 201
-        assert caller.post("/v1/turns", turn | {"thread_id": "another"}).status_code == 201
+        older = {"event_time": "2025-01-01T00:00:00Z"}
+        refused(caller.post("/v1/turns", turn | older), 409, "value_rejected")
+        refused(caller.post("/v1/turns", turn | {"role": "assistant", "text": "Indeed."}), 409, "value_rejected")
+        line = json.dumps({"record": "turn", "thread_id": THREAD, "role": "user", "text": turn["text"], **older})
+        done = caller.post(f"/v1/users/{USER}/import", {"mode": "add", "lines": [line]}).json()
+        assert done["refused"][0]["code"] == "value_rejected"
+        for text, thread in (("The sea was calm.", THREAD), (turn["text"], "another"), (turn["text"], THREAD)):
+            assert caller.post("/v1/turns", turn | {"text": text, "thread_id": thread}).status_code == 201
 
     def test_what_was_rejected_before_stays_rejected(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
         memory = write(caller, PIANO)["id"]

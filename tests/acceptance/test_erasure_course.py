@@ -274,7 +274,7 @@ def test_a_restored_backup_follows_the_ledger(
         assert texts(caller, **mine) == set()
         assert len(texts(caller, filters={"user_id": OTHER})) >= 2  # the control
         for content in ("The user owns a piano.", "The user has a sled."):
-            body = {"user_id": USER, "category": "event", "content": content}
+            body = {"user_id": USER, "category": "event", "content": content, "event_time": "2025-01-01T00:00:00Z"}
             refused(caller.post("/v1/memories", body), 409, "value_rejected")
         write(caller, "The user collects stamps.")
         (known,) = again.run(again.wired.replay(read_ledger(ledger)))

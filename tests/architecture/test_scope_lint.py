@@ -25,6 +25,7 @@ KEYED = {
     "sql/prepared.py _OF_VALUE": "whether the new memory's value is taken; shows nothing of what took it",
     "sql/prepared.py _OF_NAME_OR_VALUE": "whether the new memory's value or name is taken",
     "sql/prepared.py REJECTED": "values that nobody may say again, by user and category; shown to nobody",
+    "sql/gateway_stores.py SqlTombstones.rejected_at": "of a verdict that the caller may lift, by its user",
     "sql/prepared.py LAST_RECORDED": "when a user whom the caller may write was written to last",
     "sql/gateway_stores.py SqlGraph.conflicts": "of memories that a scoped read has brought; only counted",
     "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",

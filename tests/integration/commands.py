@@ -33,9 +33,10 @@ class Served:
     def keys(self) -> dict[str, str]:
         return dict(json.loads((self.data / "keys.json").read_text())["agents"])
 
-    def run(self, *arguments: str, stdin: str | None = None) -> Result:
+    def run(self, *arguments: str, stdin: str | None = None, terminal: bool = False) -> Result:
         """Run a command on this server and its data folder."""
-        return run(*arguments, stdin=stdin, environment={"MEMPLANE_URL": self.url, "MEMPLANE_DATA": str(self.data)})
+        environment = {"MEMPLANE_URL": self.url, "MEMPLANE_DATA": str(self.data)}
+        return run(*arguments, stdin=stdin, environment=environment, terminal=terminal)
 
 
 @contextmanager

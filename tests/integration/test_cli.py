@@ -240,7 +240,7 @@ def test_a_turn_is_dated_and_what_is_refused_has_no_id(served: Served, user: str
     (memory,) = served.run("list", "--user", user, "--json").document["items"]
     assert memory["valid_from"].startswith("2020-03-01")
     assert f", {memory['id']})" in dated.out  # the control: what is stored has one
-    served.run("reject", memory["id"])
+    served.run("reject", memory["id"], "--yes")
     again = served.run("turn", "My sister lives in Porto.", *place, "--event-time", "2021-03-01")
     assert "(refused)" in again.out
     assert "None" not in again.out

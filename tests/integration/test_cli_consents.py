@@ -38,7 +38,7 @@ def test_a_person_decides_with_the_administrator_s_key(served: Served, user: str
     done = served.run("consents", "approve", city)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"approved: {city} is approved\n  memory ")
-    refused = served.run("consents", "reject", other, "--reason", "moved away", "--json").document
+    refused = served.run("consents", "reject", other, "--yes", "--reason", "moved away", "--json").document
     assert (refused["outcome"], refused["state"]) == ("rejected", "rejected")
     assert served.run("consents", "approve", city, "--json").document["outcome"] == "unchanged"
     profile = served.run("profile", user)
@@ -66,7 +66,7 @@ def test_what_cannot_be_decided_says_why(served: Served, user: str) -> None:
     forbidden = served.run("consents", "approve", proposal, "--key", served.keys["supervisor"])
     assert forbidden.code == 1
     assert "`memplane keys create --scope consent:review`" in forbidden.err
-    assert served.run("consents", "reject", proposal).code == 0
+    assert served.run("consents", "reject", proposal, "--yes").code == 0
     assert served.run("consents", "approve", proposal, "--json").document["error"]["code"] == "already_decided"
 
 

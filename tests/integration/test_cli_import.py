@@ -81,7 +81,7 @@ def test_notes_become_memories(served: Served, user: str, tmp_path: Path) -> Non
     (folder / "other.md").write_text("# Goals\n- The user is not read.\n")
     told = served.run("import", str(folder), "--user", user, "--json")
     assert told.code == 1
-    assert told.document["outcomes"] == {"created": 5, "refused": 2}
+    assert told.document["outcomes"] == {"created": 6, "refused": 2, "left_out": 6}
     found = memories(served, user)
     seen = {content: (each["category"], each["tags"], each["event_time"]) for content, each in found.items()}
     assert seen == {
@@ -92,14 +92,99 @@ def test_notes_become_memories(served: Served, user: str, tmp_path: Path) -> Non
         "The user learns Greek.": ("goals", [], "2025-05-06T00:00:00Z"),
     }
     refused = [json.loads(line) for line in Path(told.document["refused_file"]).read_text().splitlines()]
-    assert [(each["file"], each["line"], each["code"]) for each in refused] == [
+    named = [(each["file"], each["line"], each["code"]) for each in refused]
+    assert [each for each in named if each[2] != "left_out"] == [
         ("MEMORY.md", 23, "writing_constraint"), ("MEMORY.md", 27, "invalid_line"),
     ]  # fmt: skip
     again = served.run("import", str(folder), "--user", user, "--json").document["outcomes"]
-    assert again == {"duplicate": 5, "refused": 2}
+    assert again == {"duplicate": 6, "refused": 2, "left_out": 6}
     assert set(memories(served, user)) == set(found)
     assert served.run("import", str(folder), "--user", user, "--category", "event").code == 1
     assert memories(served, user)["The user has a secret."]["category"] == "event"
+
+
+PROSE = """---
+title: left out
+---
+# Deployment
+
+The service runs on two machines in Vienna.
+Both machines are replaced every three years.
+
+> The backups are kept for a month.
+
+Rollback
+--------
+
+The release can be rolled back within an hour.
+
+- The user approves each release.
+lazily continued
+
+```sh
+make deploy
+```
+
+| a | b |
+|---|---|
+<!-- a note
+to nobody -->
+***
+## Empty
+
+# Empty too
+"""
+
+
+def of_agent(served: Served, agent: str, user: str) -> list[dict[str, object]]:
+    with MemplaneSync(served.url, served.keys[agent]) as client:
+        return [each.model_dump(mode="json") for each in client.list(user_id=user)]
+
+
+def test_prose_is_kept_as_knowledge_and_each_line_is_accounted_for(served: Served, user: str, tmp_path: Path) -> None:
+    """Lines with text are stored, merged, or named as left out; each once."""
+    file = tmp_path / "MEMORY.md"
+    file.write_text(PROSE)
+    command = ("import", str(file), "--user", user, "--category", "event", "--json")
+    told = served.run(*command)
+    assert (told.code, told.err) == (0, "")
+    found = of_agent(served, "researcher", user)
+    assert {(each["content"], each["title"], each["category"]) for each in found} == {
+        ("The service runs on two machines in Vienna. Both machines are replaced every three years.", "Deployment",
+         "knowledge"),
+        ("The backups are kept for a month.", "Deployment", "knowledge"),
+        ("The release can be rolled back within an hour.", "Rollback", "knowledge"),
+    }  # fmt: skip
+    items = [each["content"] for each in of_agent(served, "supervisor", user)]
+    assert items == ["The user approves each release. lazily continued"]
+    lines = told.document["note_lines"]
+    text = [number for number, line in enumerate(PROSE.splitlines(), 1) if line.strip()]
+    assert lines == {"read": len(text), "stored": 9, "merged": 0, "left_out": len(text) - 9}
+    report = [json.loads(line) for line in Path(told.document["refused_file"]).read_text().splitlines()]
+    named = {each["line"]: each["detail"] for each in report}
+    assert len(report) == lines["left_out"] == len(named)
+    kept = {4, 6, 7, 9, 11, 12, 14, 16, 17}
+    assert set(named) == set(text) - kept
+    assert {each["file"] for each in report} == {"MEMORY.md"}
+    assert {named[number] for number in (1, 2, 3)} == {"front matter"}
+    assert {named[number] for number in (19, 20, 21)} == {"code"}
+    assert {named[number] for number in (23, 24)} == {"a table"}
+    assert {named[number] for number in (25, 26)} == {"a comment"}
+    assert named[27] == "no words"
+    assert {named[number] for number in (28, 30)} == {"a heading without text below it"}
+    again = served.run(*command).document["note_lines"]
+    assert again == {"read": len(text), "stored": 0, "merged": 9, "left_out": len(text) - 9}
+
+
+def test_with_an_agent_named_its_allowlist_holds_for_prose(served: Served, user: str, tmp_path: Path) -> None:
+    file = tmp_path / "MEMORY.md"
+    file.write_text("# Notes\n\nThe service runs in Vienna.\n")
+    told = served.run("import", str(file), "--user", user, "--agent", "supervisor", "--json")
+    assert (told.code, told.document["note_lines"]) == (1, {"read": 2, "stored": 0, "merged": 0, "left_out": 2})
+    (line,) = [json.loads(line) for line in Path(told.document["refused_file"]).read_text().splitlines()]
+    assert (line["line"], line["lines"], line["code"]) == (3, 2, "category_forbidden")
+    researcher = served.run("import", str(file), "--user", user, "--agent", "researcher", "--json")  # the control
+    assert (researcher.code, researcher.document["note_lines"]["stored"]) == (0, 2)
 
 
 def test_refused_lines_stand_in_a_file_with_their_numbers(served: Served, user: str, tmp_path: Path) -> None:

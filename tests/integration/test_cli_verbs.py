@@ -62,7 +62,7 @@ def line(told: str) -> str:
         (("confirm",), "trust_state", "confirmed"),
         (("update", "--importance", "5", "--tag", "dear"), "importance", 5),
         (("retract",), "state", "superseded"),
-        (("reject", "--reason", "a mistake"), "trust_state", "rejected"),
+        (("reject", "--reason", "a mistake", "--yes"), "trust_state", "rejected"),
         (("forget",), "state", "soft_deleted"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
@@ -92,7 +92,7 @@ def test_what_is_forgotten_is_restored_and_what_is_rejected_is_not(served: Serve
     assert contents(served, user) == []
     assert served.run("restore", memory, "--json").document["outcome"] == "restored"
     assert contents(served, user) == ["The user has to book a hall."]
-    assert served.run("reject", memory, "--json").document["outcome"] == "rejected"
+    assert served.run("reject", memory, "--yes", "--json").document["outcome"] == "rejected"
     for refused in (
         served.run("restore", memory, "--json"),
         served.run("remember", "the user has to book a HALL", "--user", user, "--category", "tasks", "--json"),
@@ -251,7 +251,7 @@ def test_an_id_that_nobody_has_is_told(served: Served, verb: str) -> None:
         (("forget",), "Missing argument 'ID'"),
         (("update", NOBODY), "name what to change"),
         (("correct", NOBODY, ""), "content"),
-        (("reject", NOBODY, "--reason", "x" * 64), "reason"),
+        (("reject", NOBODY, "--reason", "x" * 64, "--yes"), "reason"),
         (("timeline", NOBODY, "--before", "201"), "less than or equal to 200"),
         (("query", "x", "--true-at", "soon"), "'soon' is no time: write 2026-05-31 or 2026-05-31T18:00Z"),
         (("query", "x", "--believed-at", "9999-12-31"), "the year must be"),
@@ -272,7 +272,7 @@ def test_a_key_that_may_not_is_told_which_may(served: Served, user: str, inner: 
     memory = remember(served, user, "The user has to book a hall.", visibility="shared")
     for command in (
         ("confirm", memory),
-        ("reject", memory),
+        ("reject", memory, "--yes"),
         ("retract", memory),
         ("correct", memory, "The hall is booked."),
     ):

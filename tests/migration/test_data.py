@@ -103,6 +103,42 @@ def test_turns_stay_vouched_and_keys_that_could_record_them_get_the_scope(url: s
     assert not any("turns:user" in str(row.scopes) for row in keys)  # the version before would refuse such a key
 
 
+BURIED = sa.text(
+    "INSERT INTO tombstones (tenant_id, id, scope, category, value_hash, reason, actor, ts)"
+    f" VALUES ('t', :id, :scope, 'event', :value, :reason, 'agent:x', '{MOMENT}')"
+)
+
+
+def test_what_was_rejected_at_once_is_one_verdict(url: str, cluster: Cluster) -> None:
+    migrations.upgrade(url, cluster.app_role, "0027")
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    rows = [
+        ("ana", "k1", "no"),
+        ("ana", "k2", "no"),
+        ("ana", "k3", "other"),
+        ("ben", "k1", "no"),
+        ("hash", "k1", "erased"),
+    ]
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        connection.execute(sa.text(f"INSERT INTO tenants (tenant_id, created_at) VALUES ('t', '{MOMENT}')"))
+        for scope, value, reason in rows:
+            name = uuid4() if engine.dialect.name == "postgresql" else uuid4().hex
+            connection.execute(BURIED, {"id": name, "scope": scope, "value": value, "reason": reason})
+    migrations.upgrade(url, cluster.app_role, worker_role=cluster.worker_role)
+    with engine.begin() as connection:
+        _name_tenant(connection)
+        found = connection.execute(sa.text("SELECT scope, value_hash, verdict_id FROM tombstones")).fetchall()
+        if engine.dialect.name == "postgresql":  # the owner is bound by row-level security again
+            connection.execute(sa.text("SELECT set_config('memplane.tenant', 'other', true)"))
+            assert connection.execute(sa.text("SELECT 1 FROM tombstones")).fetchall() == []
+    engine.dispose()
+    verdicts = {(row.scope, row.value_hash): row.verdict_id for row in found}
+    assert verdicts["ana", "k1"] == verdicts["ana", "k2"]
+    assert len(set(verdicts.values())) == 4
+    assert verdicts["hash", "k1"] is None
+
+
 NOTED = sa.text(
     "INSERT INTO events (tenant_id, id, user_id, node, op, status, ts)"
     " VALUES ('t', :id, :user, :node, 'search', 'ok', :moment)"

@@ -70,6 +70,7 @@ class Access:
         proposal: whether the record is a proposal for a field of the memory's category, and not the memory.
         conflict: whether the record is a possible conflict between two memories, and not a memory.
         turn: whether the record is a turn, and not a memory.
+        verdict: whether the record is a verdict by which values are refused, and not a memory.
     """
 
     method: str
@@ -84,6 +85,7 @@ class Access:
     proposal: bool = False
     conflict: bool = False
     turn: bool = False
+    verdict: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -99,6 +101,7 @@ class Access:
             .replace("{proposal_id}", record)
             .replace("{conflict_id}", record)
             .replace("{turn_id}", record)
+            .replace("{tombstone_id}", record)
             .replace("{user_id:text}", USER)
         )
 
@@ -204,6 +207,11 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/conflicts/{conflict_id}/decide", _WRITE, Categories.ABSENT, Tenants.ABSENT, conflict=True,
         body=lambda _: {"verdict": "keep_both"},
     ),
+    Access("GET", "/v1/tombstones", _CONSENT, Categories.LEFT_OUT, Tenants.LEFT_OUT, verdict=True),
+    Access(
+        "POST", "/v1/tombstones/{tombstone_id}/lift", _CONSENT, Categories.ABSENT, Tenants.ABSENT, verdict=True,
+        body=lambda _: {},
+    ),
     Access("GET", "/v1/consents", _CONSENT, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
     Access(
         "POST", "/v1/consents/bulk", _CONSENT, Categories.EACH, Tenants.EACH, proposal=True,
@@ -270,9 +278,9 @@ ACCESS: Sequence[Access] = (
 
 def routes(
     categories: Categories | None = None, tenants: Tenants | None = None, *, proposals: bool = False,
-    conflicts: bool = False,
+    conflicts: bool = False, verdicts: bool = False,
 ) -> list[Access]:  # fmt: skip
-    """The routes that are held to a rule: those of memories, turns and entities, or of proposals, or of conflicts."""
+    """The routes that are held to a rule: those of memories, turns and entities, or of another kind of record."""
     return [
         access
         for access in ACCESS
@@ -280,4 +288,5 @@ def routes(
         and tenants in (None, access.tenants)
         and access.proposal is proposals
         and access.conflict is conflicts
+        and access.verdict is verdicts
     ]

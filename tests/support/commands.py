@@ -47,8 +47,9 @@ def run(
     stdin: str | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    terminal: bool = False,
 ) -> Result:
-    """Run `memplane` to its end, without the operator's own settings.
+    """Run `memplane` to its end, without the operator's own settings; its input may come from a terminal.
 
     Raises:
         TimeoutError: it has no end.
@@ -58,7 +59,8 @@ def run(
         for stream in streams:
             stream.write_text(stdin or "" if stream.name == "in" else "")
         place = cwd or Path.cwd()
-        process = _FORKS.Process(target=_run, args=(arguments, clean_environment(environment), streams, place))
+        start = _typed if terminal else _run
+        process = _FORKS.Process(target=start, args=(arguments, clean_environment(environment), streams, place))
         process.start()
         process.join(PATIENCE)
         if process.exitcode is None:
@@ -126,6 +128,16 @@ class Forked:
 def _run(arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[Path], place: Path) -> None:
     for number, stream in enumerate(streams):
         _become(number, os.open(stream, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND))
+    _command(arguments, environment, place)
+
+
+def _typed(arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[Path], place: Path) -> None:
+    """The same with a terminal for its input, where the words are typed already."""
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, streams[0].read_bytes())
+    _become(0, terminal)
+    for number, stream in enumerate(streams[1:], 1):
+        _become(number, os.open(stream, os.O_WRONLY | os.O_APPEND))
     _command(arguments, environment, place)
 
 

@@ -16,7 +16,7 @@ from memplane.adapters.sql.portable import SqlPortableReader
 from memplane.adapters.sql.reader import SqlReader
 from memplane.adapters.sql.tracking import SqlTrackingReader
 from memplane.application.checkpoint_records import Place, Thread, Wanted
-from memplane.application.records import EntityQuery, ProposalQuery
+from memplane.application.records import BuriedQuery, EntityQuery, ProposalQuery
 from memplane.application.tracking_records import EventFilters, EventQuery, TurnSpan
 from memplane.application.vectors import Query
 from memplane.domain.consent import ProposalState
@@ -75,6 +75,10 @@ FILTERED = scope(
 WHOLE_TENANT = scope()
 ALWAYS_TOLD = [(scope(user_id="user-3", **lane), 340) for lane in ({"pinned": True}, {"importance_min": 4}, {})]
 IDS = [nth(number) for number in range(3, 103, 20)]
+
+
+def refusing(**narrower: Any) -> BuriedQuery:  # noqa: ANN401 - fields of the query
+    return replace(BuriedQuery(TENANT, ("profile", "tasks", "field:city")), **narrower)
 
 
 async def asked_again(reader: PostgresReader) -> None:
@@ -161,6 +165,11 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     ),
     "proposals of a tenant": lambda reader: reader.proposals(asked(), before=IDS[0], limit=50),
     "proposals by their ids": lambda reader: reader.proposals(asked(ids=tuple(IDS)), before=None, limit=50),
+    "verdicts of a user": lambda reader: reader.verdicts(refusing(scopes=["user-3"]), before=None, limit=50),
+    "later verdicts of a user": lambda reader: reader.verdicts(refusing(scopes=["user-3"]), before=IDS[0], limit=50),
+    "verdicts of a tenant": lambda reader: reader.verdicts(refusing(), before=IDS[0], limit=50),
+    "verdicts by their ids": lambda reader: reader.verdicts(refusing(ids=IDS), before=None, limit=50),
+    "values of erased users": lambda reader: reader.verdicts(refusing(erased=True), before=IDS[0], limit=50),
     "context": lambda reader: reader.context(replace(NAMED, turns=False), 200),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
 }
@@ -175,6 +184,8 @@ OF_A_TENANT = {
     "events of a key's users",
     "groups of a tenant",
     "recall on demand of a tenant",
+    "verdicts of a tenant",
+    "values of erased users",
 }
 """These walk a tenant's newest, or its open conflicts, until they have enough."""
 READERS = (SqlReader, SqlCheckpointReader, SqlPortableReader, SqlTrackingReader)

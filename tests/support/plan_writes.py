@@ -141,6 +141,9 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "lock a proposal": lambda uow: uow.consents.lock(nth(3)),
     "an acknowledging turn": lambda uow: uow.consents.acknowledges_other(PROPOSAL, nth(3)),
     "others asked later": lambda uow: uow.consents.asked_later(PROPOSAL, NOW),
+    "a verdict": lambda uow: uow.tombstones.verdict(nth(3)),
+    "memories of a verdict": lambda uow: uow.tombstones.rejected_at("user-3", NOW),
+    "lift a verdict": lambda uow: uow.tombstones.lift_verdict(nth(3)),
     "lift": lambda uow: uow.tombstones.lift("user-3", "tasks", ["value-3"], NOW),
     "deleted of a user": lambda uow: uow.upkeep.deleted(replace(NAMED, turns=False), None, NOW, 100),
     "purge": lambda uow: uow.upkeep.purge([memory()]),
@@ -318,7 +321,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "known erasures": lambda uow: uow.erasures.known(["subject"]),
     "erasure keys": lambda uow: uow.erasures.keys(),
     "buried of an erased user": lambda uow: uow.erasures.buried("user-3", "tasks", ["value-3"]),
-    "graves": lambda uow: uow.erasures.graves("user-3", ("tasks", "value-3"), 100),
+    "graves": lambda uow: uow.erasures.graves("user-3", "erased", ("tasks", "value-3"), 100),
     "memories to erase": lambda uow: uow.erasures.memories("user-3", 100),
     "turns to erase": lambda uow: uow.erasures.turns("user-3", 100),
     "drawn from": lambda uow: uow.erasures.drawn(IDS, "user-3"),
@@ -383,8 +386,8 @@ STORES = (
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
-    "add_writes", "bury", "draw", "events", "keep", "keep_undo", "link", "log", "note", "record", "seal", "send",
-    "signal",
+    "add_writes", "bury", "bury_again", "draw", "events", "keep", "keep_undo", "link", "log", "note", "record", "seal",
+    "send", "signal",
 }  # fmt: skip
 """These look nothing up."""
 LISTS = {"all", "latest", "users"}

@@ -19,7 +19,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, ValueRejected
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
-from memplane.domain.memory import CONFIRMED_WEIGHT, FULL_AUTHORITY, RETRIEVABLE_TRUST, Memory, State, new_id
+from memplane.domain.memory import CONFIRMED_WEIGHT, FULL_AUTHORITY, RETRIEVABLE_TRUST, Memory, Source, State, new_id
 from memplane.domain.policy import Trust
 from memplane.domain.reconciling import (
     COMPARED,
@@ -183,7 +183,8 @@ async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | Non
     if not buried and not graves:
         return False
     said = await in_thread(said_keys, memory.text, memory.attributes)
-    if not buried.isdisjoint(said) or await is_erased(write, memory.user_id, memory.category, said):
+    since = said_anew(write, memory)
+    if not buried.isdisjoint(said) or await is_erased(write, memory.user_id, memory.category, said, since):
         return True
     if not buried:
         return False
@@ -192,12 +193,37 @@ async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | Non
     return bool(gone) and await in_thread(says_again, memory.text, gone, bands)
 
 
-async def is_erased(write: Write, user_id: str, where: str, values: Collection[str]) -> bool:
-    """Whether one of some values, by their keys, was erased with its user."""
+async def is_erased(
+    write: Write, user_id: str, where: str, values: Collection[str], said: datetime | None = None
+) -> bool:
+    """Whether one of some values, by their keys, was erased with its user.
+
+    Args:
+        write: the write under way.
+        user_id: the user.
+        where: the category, or field, or what else the values are of.
+        values: their keys.
+        said: when the person said them anew: what was erased before counts again, and what was rejected does not.
+    """
     for grave in await write.graves(user_id):
-        if await write.uow.erasures.buried(grave.subject, where, grave.hashes(values)):
+        if await write.uow.erasures.buried(grave.subject, where, grave.hashes(values), said):
             return True
     return False
+
+
+def said_anew(write: Write, memory: Memory) -> datetime | None:
+    """When a person said what a memory says; ``None`` for what a file, a job or a less trusted writer says.
+
+    A vouched turn is drawn from at its own time, and the word of a fully trusted key is of now, or of the time that it
+    names: an older source stays refused after an erasure.
+    """
+    if write.imported or write.principal.is_job:
+        return None
+    if memory.source is Source.EXTRACTION:
+        return memory.valid_from or write.now
+    if memory.source in {Source.AGENT, Source.USER} and write.principal.trust is Trust.FULL:
+        return memory.event_time or write.now
+    return None
 
 
 async def refuse_rejected(write: Write, memory: Memory) -> None:

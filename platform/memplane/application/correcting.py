@@ -23,7 +23,7 @@ from memplane.domain.items import no_item
 from memplane.domain.memory import Memory, MemoryText, State, TrustState, weight
 from memplane.domain.policy import Policy, Speaker
 from memplane.domain.principal import Principal
-from memplane.domain.reconciling import is_more
+from memplane.domain.reconciling import hit, is_more
 from memplane.domain.writing import style_warnings
 
 
@@ -117,7 +117,9 @@ async def _already(write: Write, old: Memory, there: Memory, right: Memory) -> O
     """What is right is known already, perhaps as disputed: it takes the place of what is wrong."""
     await supersede(write, old, there, {"verdict": CORRECTED})
     event, told = HistoryEvent.MERGE, None
-    again = replace(there, mention_count=there.mention_count + 1, authority=max(there.authority, right.authority))
+    again = replace(
+        hit(there, right), mention_count=there.mention_count + 1, authority=max(there.authority, right.authority)
+    )
     if there.trust_state is TrustState.DISPUTED:
         event, told = HistoryEvent.CONFIRM, ChangeEvent.CREATED
         again = replace(again, trust_state=TrustState.CANDIDATE)

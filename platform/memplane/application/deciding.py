@@ -30,7 +30,7 @@ from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Turn, weight
 from memplane.domain.policy import Speaker
-from memplane.domain.reconciling import is_more, is_to_come, later
+from memplane.domain.reconciling import hit, is_more, is_to_come, later
 from memplane.domain.tombstones import spelled_keys, value_key
 
 MISSING = "no such proposal"
@@ -146,7 +146,7 @@ async def _is_own(write: Write, proposal: Proposal, turn: Turn | None) -> bool:
 
 async def _rejected(write: Write, decided: Proposal) -> Decided:
     """The value does not come back for that field, whoever says it."""
-    burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now)
+    burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now, decided.id)
     await write.uow.tombstones.bury(decided.user_id, grave(decided.field), spelled_keys(decided.new_value), burial)
     await write.uow.consents.decide(decided)
     write.dismissed(decided.id, decided.user_id, _meta(decided))
@@ -225,7 +225,7 @@ async def _confirmed(
 ) -> tuple[Memory, tuple[UUID, ...]]:  # fmt: skip
     """Let a memory that says the same already hold the field."""
     held = replace(
-        there,
+        hit(there, memory),
         trust_state=TrustState.CONFIRMED,
         confidence=1.0,
         decay_rate=0.0,

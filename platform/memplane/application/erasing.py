@@ -15,7 +15,7 @@ from memplane.application.proposing import grave
 from memplane.application.records import Answered, Burial
 from memplane.application.targets import require_full
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.erasure import ERASED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
+from memplane.domain.erasure import ERASED, REJECTED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
 from memplane.domain.errors import CategoryForbidden, Invalid
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, new_id
@@ -33,11 +33,11 @@ MOST_BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction erased, and whether it found all that was left."""
+    """What one transaction erased, and whether it found all that was left; ``buried`` is by the reason."""
 
     counts: Mapping[str, int]
     whole: bool
-    buried: Sequence[Buried] = field(default=())
+    buried: Mapping[str, Sequence[Buried]] = field(default_factory=dict)
 
 
 class EraseUsers:
@@ -185,14 +185,14 @@ async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure
         await uow.journal.record([_told(after)])
     await uow.erasures.keep(after)
     # before the commit: an erasure that is noted and was not done is done when the note is replayed
-    await ledger.note([*buried_notes(tenant, after, batch.buried), *notes(tenant, after, key)])
+    told = [note for why, some in batch.buried.items() for note in buried_notes(tenant, after, some, why)]
+    await ledger.note([*told, *notes(tenant, after, key)])
     return after
 
 
 async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime) -> Batch:
     """Erase a batch of a user, whose lock is held, and bury what it said."""
     user, store = erasure.user_id or "", uow.erasures
-    burial = Burial(ERASED, erasure.actor, now)
     memories, turns = await store.memories(user, BATCH), await store.turns(user, BATCH)
     units = [*(each.id for each in memories), *(each.id for each in turns)]
     forgotten = await store.forget_history(erasure.id, [each.id for each in memories], ROWS)
@@ -204,11 +204,15 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
         ]
     )
     old = await store.rejected(user, ROWS)
-    values = sorted({*said, *fields, *old})
+    values = {ERASED: sorted({*said, *fields} - {*old}), REJECTED: sorted(old)}
     buried = await asyncio.to_thread(
-        lambda: [(where, hashed) for where, value in values for hashed in grave_.hashes([value])]
+        lambda: {
+            why: [(where, hashed) for where, value in some for hashed in grave_.hashes([value])]
+            for why, some in values.items()
+        }
     )
-    await store.bury(erasure.subject, buried, burial)
+    for why, some in buried.items():
+        await store.bury(erasure.subject, some, Burial(why, erasure.actor, now))
     counts = Counter({"history": forgotten, "tombstones": len(old), "copies": await copies_gone(uow, erasure, units)})
     counts.update(await store.remove([each.id for each in memories], [each.id for each in turns]))
     swept = await store.sweep(user, ROWS)
@@ -269,14 +273,15 @@ def notes(tenant: str, erasure: Erasure, key: bytes) -> list[Mapping[str, object
     ]
 
 
-def buried_notes(tenant: str, erasure: Erasure, buried: Sequence[Buried]) -> list[Mapping[str, object]]:
-    """What an erasure buried, as the ledger has it."""
+def buried_notes(tenant: str, erasure: Erasure, buried: Sequence[Buried], reason: str) -> list[Mapping[str, object]]:
+    """What an erasure buried for a reason, as the ledger has it."""
     return [
         {
             "type": "tombstones",
             "tenant": tenant,
             "subject": erasure.subject,
             "receipt": str(erasure.id),
+            "reason": reason,
             "buried": [list(each) for each in buried[start : start + BATCH]],
         }
         for start in range(0, len(buried), BATCH)

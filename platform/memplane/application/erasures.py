@@ -52,16 +52,16 @@ class Erasures(Protocol):
         """Store what was erased so far."""
         ...
 
-    async def buried(self, subject: str, where: str, hashes: Collection[str]) -> bool:
-        """Whether one of some values is buried."""
+    async def buried(self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None) -> bool:
+        """Whether one of some values is buried; where ``said`` is given, erased values count if they went later."""
         ...
 
     async def bury(self, subject: str, buried: Sequence[Buried], burial: Burial) -> None:
-        """Bury values; one that is buried already stays as it is."""
+        """Bury values; one that is buried already is so from the later moment on, and a person's verdict stays one."""
         ...
 
-    async def graves(self, subject: str, after: Buried | None, limit: int) -> list[Buried]:
-        """What is buried of a user, in one order."""
+    async def graves(self, subject: str, reason: str, after: Buried | None, limit: int) -> list[Buried]:
+        """What is buried of a user for a reason, in one order."""
         ...
 
     async def memories(self, user_id: str, limit: int) -> list[Memory]:

@@ -20,7 +20,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict
 from memplane.domain.history import HistoryEvent
 from memplane.domain.lifecycle import check_transition
-from memplane.domain.memory import Memory, State, TrustState
+from memplane.domain.memory import Layer, Memory, State, TrustState
 from memplane.domain.policy import Speaker
 from memplane.domain.principal import Principal
 from memplane.domain.reconciling import said_at
@@ -105,10 +105,15 @@ class Feedback:
         return await self._run(principal, verb, change)
 
     async def demote(self, principal: Principal, verb: Verb) -> Outcome:
-        """The memory did not help: it counts for less."""
+        """The memory did not help: it counts for less, and is no longer settled once that outweighs what helped.
+
+        When it was hit last stays: it was of no use now.
+        """
 
         async def change(write: Write, memory: Memory) -> Outcome:
-            less = replace(memory, reinforcement=memory.reinforcement + DEMOTED)
+            score = memory.reinforcement + DEMOTED
+            layer = Layer.MID if score < 0 else memory.layer
+            less = replace(memory, reinforcement=score, layer=layer)
             return await kept(write, memory, less, HistoryEvent.DEMOTE)
 
         return await self._run(principal, verb, change)
@@ -218,7 +223,8 @@ class Feedback:
 async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
     gone = replace(deleted(write, memory), trust_state=TrustState.REJECTED)
     await write.uow.memories.replace(gone, None)
-    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, {"reason": reason})
+    meta = {"reason": reason, "was": memory.trust_state.value}
+    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, meta)
     return gone
 
 

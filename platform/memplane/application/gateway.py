@@ -20,7 +20,7 @@ from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UnderWay, UserQueues
-from memplane.application.records import EXTRACT, Linked, OperationalEvent
+from memplane.application.records import EXTRACT, BuriedValues, Linked, OperationalEvent
 from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
@@ -52,6 +52,9 @@ class Write:
     """One write under way: who, under which policy, when, and the open transaction.
 
     What changed is collected, and written when the changes are settled: a few statements for any number of them.
+
+    Attributes:
+        imported: whether it takes in what a file says, rather than what is said now.
     """
 
     principal: Principal
@@ -60,6 +63,7 @@ class Write:
     uow: UnitOfWork
     model: str
     ledger: Ledger
+    imported: bool = False
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Noted] = field(default_factory=list)
@@ -216,6 +220,12 @@ class Write:
         """Note a decision that no memory came of: its history stands under the id of what was decided on."""
         self._history.append(self._entry(HistoryEvent.CONSENT, subject, user_id, meta))
         self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
+
+    def lifted(self, buried: BuriedValues, meta: Mapping[str, object]) -> None:
+        """Note that a verdict was taken back: its history stands under its id, with nothing of the values."""
+        user, told = buried.scope, {"scope": buried.scope, "places": sorted(buried.places), **meta}
+        self._history.append(self._entry(HistoryEvent.LIFT, buried.id, user, told))
+        self._events.append(OperationalEvent("hotpath", "lift", "ok", self.now, user))
 
     def removed(self, memory: Memory) -> None:
         """Note that a memory was removed for good; its words are not said again."""

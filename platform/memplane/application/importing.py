@@ -1,7 +1,7 @@
 """Lines of an export, or of notes, taken in: as anybody may write them, or restored as they were."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from memplane.application.adding import adding
@@ -90,6 +90,7 @@ class Imports:
         attempt = await prepared(self._gateway, taking, batch.lines)
 
         async def work(write: Write) -> Imported:
+            write = replace(write, imported=True)
             outcomes = Outcomes.of(batch.lines)
             await attempt(write, outcomes)
             await write.settle(user_id, None)

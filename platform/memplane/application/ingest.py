@@ -209,14 +209,19 @@ def _outweighs(new: NewTurn, there: Turn) -> bool:
 
 
 async def _refuse_erased(write: Write, user_id: str, thread_id: str, turns: Sequence[NewTurn]) -> None:
-    """Stop here when a turn of the thread was erased with its user.
+    """Stop here when a turn of the thread was erased with its user, unless the user says it again.
 
     Raises:
         ValueRejected: one was.
     """
     if not await write.graves(user_id):
         return
-    if await is_erased(write, user_id, TURNS, {turn_key(thread_id, turn.text) for turn in turns}):
+    said: dict[datetime | None, set[str]] = {}
+    for turn in turns:
+        anew = turn.role is Role.USER and turn.vouched and not write.imported
+        moment = (turn.event_time or write.now) if anew else None
+        said.setdefault(moment, set()).add(turn_key(thread_id, turn.text))
+    if any([await is_erased(write, user_id, TURNS, keys, moment) for moment, keys in said.items()]):
         raise ValueRejected(
             "text: a turn of this thread was erased with its user; it is not stored again", field="text"
         )

@@ -11,6 +11,8 @@ from memplane.application.jobs.records import Claim
 from memplane.application.portable import PortableReader
 from memplane.application.records import (
     Access,
+    BuriedQuery,
+    BuriedValues,
     ConflictPair,
     ContextField,
     Draw,
@@ -290,6 +292,10 @@ class Reader(Protocol):
 
     async def proposals(self, wanted: ProposalQuery, *, before: UUID | None, limit: int) -> list[Proposal]:
         """Proposals, newest first, those older than ``before``; those that lapsed are ``expired``."""
+        ...
+
+    async def verdicts(self, wanted: BuriedQuery, *, before: UUID | None, limit: int) -> list[BuriedValues]:
+        """Verdicts by which values are refused, newest first, those older than ``before``."""
         ...
 
     async def context(self, scope: Scope, limit: int) -> list[ContextField]:

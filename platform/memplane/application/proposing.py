@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memplane.application.beside import beside, is_erased, is_rejected, refuse_rejected, rejected
+from memplane.application.beside import beside, is_erased, is_rejected, refuse_rejected, rejected, said_anew
 from memplane.application.gateway import Write
 from memplane.application.offload import offload
 from memplane.application.placing import Outcome
@@ -100,7 +100,7 @@ async def held_back(
     news = [each for each in found if each.key not in known]
     if not news:
         return None
-    await refuse_refused(write, memory.user_id, found)
+    await refuse_refused(write, memory, found)
     # of a story that gives a field one value after another, the last one is to hold
     changes = {each.key if each.field in MULTIPLE else each.field: each for each in news}
     proposed: list[UUID] = []
@@ -185,11 +185,11 @@ async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
                 f"that first, or let the {decided} be stated again on its own",
                 field=stated.field,
             )
-    await refuse_refused(write, memory.user_id, found)
+    await refuse_refused(write, memory, found)
 
 
-async def refuse_refused(write: Write, user_id: str, stated: Sequence[Stated]) -> None:
-    """Stop here when a person refused, or erased, a value for its field: in whatever category that was.
+async def refuse_refused(write: Write, memory: Memory, stated: Sequence[Stated]) -> None:
+    """Stop here when a person refused, or erased, a value that a memory states: in whatever category that was.
 
     Raises:
         ValueRejected: a person did.
@@ -197,8 +197,9 @@ async def refuse_refused(write: Write, user_id: str, stated: Sequence[Stated]) -
     for field in sorted({each.field for each in stated}):
         where = grave(field)
         keys = frozenset[str]().union(*(each.keys for each in stated if each.field == field))
-        held = await write.uow.tombstones.held(user_id, where)
-        if not held.isdisjoint(keys) or await is_erased(write, user_id, where, keys):
+        held = await write.uow.tombstones.held(memory.user_id, where)
+        since = said_anew(write, memory)
+        if not held.isdisjoint(keys) or await is_erased(write, memory.user_id, where, keys, since):
             raise rejected()
 
 

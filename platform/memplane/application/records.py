@@ -1,7 +1,7 @@
 """What the use cases hand to storage, and what it hands back."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -11,7 +11,7 @@ from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import Mention
-from memplane.domain.memory import Memory
+from memplane.domain.memory import Memory, new_id
 from memplane.domain.scope import Scope
 
 
@@ -93,11 +93,57 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Burial:
-    """Why a value was buried, by whom and when."""
+    """Why values were buried, by whom and when.
+
+    Attributes:
+        subject: the memory, proposal or turn that the verdict was given on.
+        verdict: what is lifted as a whole.
+    """
 
     reason: str
     actor: str
     ts: datetime
+    subject: UUID | None = None
+    verdict: UUID = field(default_factory=new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BuriedValues:
+    """What one verdict refuses, or one value that an erasure left.
+
+    Attributes:
+        id: of the verdict, or of the value's tombstone where it belongs to none.
+        scope: the user; of an erased one a keyed hash of the name.
+        places: how many values are buried in which category, and where else: see :func:`grave`.
+        subject: the memory, proposal or turn that the verdict was given on.
+    """
+
+    id: UUID
+    scope: str
+    reason: str
+    actor: str
+    ts: datetime
+    places: Mapping[str, int]
+    subject: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuriedQuery:
+    """Which verdicts are asked for.
+
+    Attributes:
+        places: the categories, and what else values are buried under, that may be seen; a verdict that reaches
+            further is not there.
+        scopes: the users, or hashes of erased ones; ``None`` for all.
+        erased: single values that erasures left, instead of verdicts.
+        ids: only these.
+    """
+
+    tenant: str
+    places: Sequence[str]
+    scopes: Collection[str] | None = None
+    erased: bool = False
+    ids: Sequence[UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)

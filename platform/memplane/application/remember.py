@@ -214,7 +214,7 @@ class Remember:
                     return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
                 said = changed if changed.text == current.text else await _said(write, changed, changes)
                 ruled = await _ruled(write, said, material)
-            after = ruled.memory
+            after = _hit(ruled.memory, current, write.now)
             if not await write.uow.memories.replace(after, material):
                 raise Conflict("another memory of this user and category says exactly this already")
             conflicts: tuple[UUID, ...] = ()
@@ -431,6 +431,11 @@ async def _ruled(write: Write, said: Memory, material: SearchMaterial) -> Ruled:
 async def _said(write: Write, changed: Memory, changes: Mapping[str, object]) -> Memory:
     """A memory in new words; they are of the time that the change names, else of the memory's own, else of now."""
     return replace(changed, asserted_at=None) if changes.get("valid_from") else await said_now(write, changed)
+
+
+def _hit(after: Memory, before: Memory, now: datetime) -> Memory:
+    """A memory that counts as used now when its words are others; its score stays (koshi-hebbian, `memory_update`)."""
+    return after if after.text == before.text else replace(after, last_hit_at=now)
 
 
 def _value(memory: Memory, name: str) -> object:

@@ -160,7 +160,7 @@ async def _lapsed(write: Write, turn: Turn, values: Sequence[tuple[str, str]]) -
 
 async def _buried(write: Write, turn: Turn) -> None:
     """Let the turn not come back under its name or id; its words may be said anew."""
-    burial = Burial(DELETED, write.principal.actor, write.now)
+    burial = Burial(DELETED, write.principal.actor, write.now, turn.id)
     await write.uow.tombstones.bury(turn.user_id, IDS, [id_key(turn.id)], burial)
     if turn.external_id is not None:
         await write.uow.tombstones.bury(turn.user_id, NAMES, [name_key(turn.thread_id, turn.external_id)], burial)

@@ -10,7 +10,7 @@ from memplane.application.erasures import Buried
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import Burial
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.erasure import ERASED, Erasure, Grave
+from memplane.domain.erasure import ERASED, REJECTED, Erasure, Grave
 from memplane.domain.errors import Invalid
 from memplane.domain.principal import Reach
 from memplane.domain.text import instant
@@ -20,11 +20,11 @@ Note = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Noted:
-    """What a ledger says of one erasure."""
+    """What a ledger says of one erasure; ``buried`` is by the reason."""
 
     erasure: Erasure | None = None
     key: bytes = b""
-    buried: list[Buried] = field(default_factory=list)
+    buried: dict[str, list[Buried]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,11 @@ class ReplayErasures:
             keys = await uow.erasures.keys()
             for erasure in await uow.erasures.all():
                 found += [entry for key in keys for entry in notes(tenant, erasure, key)][:1]
-                after: Buried | None = None
-                while graves := await uow.erasures.graves(erasure.subject, after, BATCH):
-                    after = graves[-1]
-                    found += buried_notes(tenant, erasure, graves)
+                for reason in (ERASED, REJECTED):
+                    after: Buried | None = None
+                    while graves := await uow.erasures.graves(erasure.subject, reason, after, BATCH):
+                        after = graves[-1]
+                        found += buried_notes(tenant, erasure, graves, reason)
             return found
 
         return await self._storage.write(Reach(tenant), work)
@@ -93,7 +94,9 @@ class ReplayErasures:
             """The key, the tombstones and the receipt; the user, if it is there again, is being erased from now on."""
             known = {each.id: each for each in await uow.erasures.known([erasure.subject])}.get(erasure.id)
             await uow.erasures.add_key(noted.key, now)
-            await uow.erasures.bury(erasure.subject, noted.buried, Burial(ERASED, erasure.actor, now))
+            for reason, buried in noted.buried.items():
+                burial = Burial(reason, erasure.actor, erasure.finished_at or now)
+                await uow.erasures.bury(erasure.subject, buried, burial)
             if known is not None and known.finished_at is not None:
                 return "known", known
             there = await uow.erasures.users()
@@ -118,7 +121,8 @@ def _gathered(entries: Iterable[Note]) -> Mapping[tuple[str, UUID], _Noted]:
         try:
             noted = found.setdefault((entry["tenant"], UUID(entry["receipt"])), _Noted())
             if entry["type"] == "tombstones":
-                noted.buried += [_buried(each) for each in entry["buried"]]
+                reason = REJECTED if entry.get("reason") == REJECTED else ERASED  # older ledgers name none
+                noted.buried.setdefault(reason, []).extend(_buried(each) for each in entry["buried"])
             else:
                 noted.erasure, noted.key = _erasure(entry), bytes.fromhex(entry["key"])
         except (KeyError, TypeError, ValueError) as error:

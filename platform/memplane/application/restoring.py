@@ -95,7 +95,7 @@ async def bring_back(
 
 async def bury(write: Write, memory: Memory, reason: str) -> None:
     """Let the values that a memory states be refused from now on, whoever says them."""
-    from_now = Burial(reason, write.principal.actor, write.now)
+    from_now = Burial(reason, write.principal.actor, write.now, memory.id)
     await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
     for stated in await claims_of(write, memory):
         await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], from_now)

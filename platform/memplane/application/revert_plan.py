@@ -62,6 +62,7 @@ class Plan:
         reconciled: pairs that are a possible conflict again.
         linked: relations to add.
         lifted: values that are refused no longer.
+        buried_again: values of verdicts that the writer lifted.
         entities: changes of entities, newest first.
     """
 
@@ -74,6 +75,7 @@ class Plan:
     reconciled: list[tuple[UUID, UUID]] = field(default_factory=list)
     linked: list[Edge] = field(default_factory=list)
     lifted: list[Buried] = field(default_factory=list)
+    buried_again: list[Mapping[str, str]] = field(default_factory=list)
     entities: list[UndoRecord] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -344,6 +346,10 @@ def _graves(plan: Plan) -> None:
             stays.setdefault(place, each.ts)
     if plan.lifted:
         plan.counts["tombstones_lifted"] = len(plan.lifted)
+    verdicts = (each for each in found.noted if each.kind is UndoKind.VERDICT)
+    plan.buried_again = [row for each in verdicts for row in each.changes["rows"]]
+    if plan.buried_again:
+        plan.counts["tombstones_restored"] = len(plan.buried_again)
     for name in restored(found) if stays else ():
         after, ended = found.after[name], found.ended_at(name)
         said = (stays.get((after.category, key)) for key in said_keys(after.text, after.attributes))

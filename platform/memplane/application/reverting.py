@@ -270,6 +270,7 @@ async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: 
     await write.uow.removals.unquote([found.user], quoting, found.lost)
     await store.put_fields(plan.fields_gone, plan.fields_back)
     await store.lift([each.id for each in plan.lifted])
+    await write.uow.tombstones.bury_again(plan.buried_again)
     await store.unlink(COMPATIBLE, plan.reconciled)
     back = [(name, by) for name, by in _former(plan)]
     await store.unlink(SUPERSEDES, back)

@@ -19,6 +19,7 @@ from memplane.application.pair_records import Pairs
 from memplane.application.portable import PortableStore
 from memplane.application.records import (
     Burial,
+    BuriedValues,
     ChangeEntry,
     ConflictState,
     ContextField,
@@ -163,6 +164,22 @@ class Tombstones(Protocol):
 
     async def lift(self, user_id: str, category: str, keys: Collection[str], moment: datetime) -> None:
         """Take back what was buried at a moment, and at no other."""
+        ...
+
+    async def verdict(self, verdict_id: UUID) -> BuriedValues | None:
+        """A verdict, or a single value that belongs to none; none where it was lifted."""
+        ...
+
+    async def rejected_at(self, user_id: str, moment: datetime) -> list[Memory]:
+        """A user's memories that were rejected at a moment, locked."""
+        ...
+
+    async def lift_verdict(self, verdict_id: UUID) -> list[Mapping[str, str]]:
+        """Take a verdict back as a whole; what was buried, as it can be buried again."""
+        ...
+
+    async def bury_again(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Bury what a verdict that was lifted had buried; what was buried since stays as it is."""
         ...
 
 

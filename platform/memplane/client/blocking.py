@@ -98,6 +98,8 @@ class MemplaneSync:
     entity = _waits(Memplane.entity)
     alias = _waits(Memplane.alias)
     merge = _waits(Memplane.merge)
+    tombstones = _waits(Memplane.tombstones)
+    lift_tombstone = _waits(Memplane.lift_tombstone)
     conflicts = _waits(Memplane.conflicts)
     decide_conflict = _waits(Memplane.decide_conflict)
     consents = _waits(Memplane.consents)
@@ -130,6 +132,7 @@ class MemplaneSync:
     all_history = _iterates(Memplane.all_history)
     all_consents = _iterates(Memplane.all_consents)
     all_events = _iterates(Memplane.all_events)
+    all_tombstones = _iterates(Memplane.all_tombstones)
     export = _iterates(Memplane.export)
 
     def __enter__(self) -> Self:

@@ -221,6 +221,21 @@ class ConsentFields(ConsentNarrowing, total=False):
     limit: int
 
 
+class TombstoneNarrowing(TypedDict, total=False):
+    """`TombstoneFilters`: what narrows a list of tombstones."""
+
+    user_id: str | None
+    erased: bool
+    agent: str | None
+
+
+class TombstoneFields(TombstoneNarrowing, total=False):
+    """`TombstoneFilters`: which page of it, too."""
+
+    cursor: UUID | str | None
+    limit: int
+
+
 class ConflictFields(TypedDict, total=False):
     """`ConflictFilters`."""
 

@@ -8,7 +8,14 @@ from uuid import UUID
 
 from memplane.client.calls import body_of, given, proposal_path, read, segment, write
 from memplane.client.connection import Connection
-from memplane.client.fields import ConflictFields, ConsentFields, ConsentNarrowing, DecisionEntry
+from memplane.client.fields import (
+    ConflictFields,
+    ConsentFields,
+    ConsentNarrowing,
+    DecisionEntry,
+    TombstoneFields,
+    TombstoneNarrowing,
+)
 from memplane.client.lines import whole_lines
 from memplane.client.paging import PAGE_SIZE, each_of
 from memplane.contracts.conflicts import ConflictList, ConflictOutcome, ConflictVerdictRequest
@@ -28,6 +35,7 @@ from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.jobs import CollectionRecord, CollectionRequest
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 from memplane.contracts.reverting import RevertReceipt, RevertRequest
+from memplane.contracts.tombstones import LiftOutcome, LiftRequest, TombstoneList, TombstoneRecord
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
 from memplane.domain.conflicts import ConflictVerdict
 
@@ -47,6 +55,24 @@ class RightsCalls:
         """Every proposal that fits, newest first, fetched page by page as they are taken."""
         async for proposal in each_of(lambda cursor: self.consents(cursor=cursor, limit=page_size, **fields)):
             yield proposal
+
+    async def tombstones(self, **fields: Unpack[TombstoneFields]) -> TombstoneList:
+        """A page of verdicts by which values are refused, newest first."""
+        return await self._connection.ask(read("/v1/tombstones", **fields), TombstoneList)
+
+    async def all_tombstones(
+        self, *, page_size: int = PAGE_SIZE, **fields: Unpack[TombstoneNarrowing]
+    ) -> AsyncGenerator[TombstoneRecord, None]:
+        """Every verdict that fits, newest first, fetched page by page as they are taken."""
+        async for verdict in each_of(lambda cursor: self.tombstones(cursor=cursor, limit=page_size, **fields)):
+            yield verdict
+
+    async def lift_tombstone(
+        self, tombstone_id: UUID | str, *, reason: str | None = None, agent: str | None = None
+    ) -> LiftOutcome:
+        """Take a verdict back: its values can be stored again."""
+        body = body_of(LiftRequest, given(reason=reason, agent=agent))
+        return await self._connection.ask(write(f"/v1/tombstones/{segment(str(tombstone_id))}/lift", body), LiftOutcome)
 
     async def conflicts(self, **fields: Unpack[ConflictFields]) -> ConflictList:
         """A page of pairs that may contradict each other, newest first; ``cursor`` is ``next`` of the page before."""

@@ -11,7 +11,9 @@ from uuid import UUID
 from memplane.domain.tombstones import value_key
 
 ERASED = "erased"
-"""The reason of a tombstone that an erasure left."""
+"""The reason of a tombstone that an erasure left: the person's own new words count again."""
+REJECTED = "rejected, then erased"
+"""The reason of one that a person had set before: only that person's verdict, taken back, ends it."""
 TURNS = "turn"
 """Where the texts of turns are buried, beside those of categories."""
 KEY_BYTES = 32

@@ -34,6 +34,7 @@ class HistoryEvent(StrEnum):
     ARCHIVE = "ARCHIVE"
     PROMOTE = "PROMOTE"
     REVERT = "REVERT"
+    LIFT = "LIFT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,10 +305,14 @@ def next_said(memory: Memory, moment: datetime) -> datetime:
 
 
 def said_again(there: Memory, new: Memory) -> Memory:
-    """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides."""
+    """A memory that was said again; from a writer who is trusted no less it takes what he asks for besides.
+
+    From such a writer it is a hit too, as in symbiosis-layers, "Dedup & merge".
+    """
     counted = replace(there, mention_count=there.mention_count + 1)
     if new.authority < there.authority:
         return counted
+    counted = hit(counted, new)
     if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
         counted = replace(
             counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
@@ -329,6 +333,18 @@ def said_again(there: Memory, new: Memory) -> Memory:
         expires_at=later(counted.expires_at, new.expires_at),
         valid_until=later(counted.valid_until, new.valid_until) if there.state is State.ACTIVE else there.valid_until,
     )
+
+
+def hit(there: Memory, new: Memory) -> Memory:
+    """A memory that another one hits by saying the same, when that is stored.
+
+    The same record sent again, and the same evidence read again, is no hit.
+    """
+    resent = there.external_id is not None and there.external_id == new.external_id
+    if resent or (new.source_ids and set(new.source_ids) <= set(there.source_ids)):
+        return there
+    last = max(filter(None, (there.last_hit_at, new.recorded_at)))
+    return replace(there, hits=there.hits + 1, last_hit_at=last)
 
 
 def _begun(there: Memory, new: Memory) -> datetime | None:

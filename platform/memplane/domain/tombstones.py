@@ -3,6 +3,8 @@
 import hashlib
 import unicodedata
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from uuid import UUID
 
 from memplane.domain.memory import MemoryText
 from memplane.domain.spelling import spellings
@@ -91,6 +93,17 @@ def _pieces(part: str) -> Iterator[str]:
         yield piece
         if ": " in piece:  # `Note: the user lives in Berlin.`
             yield piece.split(": ", 1)[1]
+
+
+def verdict_of(user_id: str, reason: str, actor: str, moment: datetime) -> UUID:
+    """The id of a verdict that is known by these alone, as of an export: what was rejected at once belongs together.
+
+    It sorts by time, as every id does.
+    """
+    told = hashlib.sha256(f"{user_id}\0{reason}\0{actor}\0{moment.isoformat()}".encode()).digest()
+    stamp = int(moment.timestamp() * 1000) << 80
+    rest = int.from_bytes(told[:10]) & ~(0xF << 76) & ~(0x3 << 62)
+    return UUID(int=stamp | rest | 0x7 << 76 | 0x2 << 62)
 
 
 def said_keys(text: MemoryText, attributes: Mapping[str, object] | None = None) -> frozenset[str]:

@@ -45,6 +45,7 @@ class UndoKind(StrEnum):
     PROPOSAL = "proposal"
     ALIAS = "alias"
     FOLD = "fold"
+    VERDICT = "verdict"
 
 
 class Joining(StrEnum):

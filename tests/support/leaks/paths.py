@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.leaks.canaries import Record
-from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, PROPOSED, SAVED, TOLD, Voice
+from support.leaks.oracle import ANCHORED, BELIEVED, DISPUTED, EVER, LISTED, NOW, PROPOSED, REFUSED, SAVED, TOLD, Voice
 from support.leaks.world import THREAD, USERS, World
 
 Json = dict[str, Any]
 QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
-CONTEXT, CONFLICTS = "/v1/context", "/v1/conflicts"
+CONTEXT, CONFLICTS, TOMBSTONES = "/v1/context", "/v1/conflicts", "/v1/tombstones"
 NOTHING: frozenset[str] = frozenset()
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
@@ -99,6 +99,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield _query("types and a store", NOW, query="clerk hall", filters=narrow, **some)
     yield Ask(f"GET {CONSENTS}", "all", PROPOSED, CONSENTS, {"limit": 200})
     yield Ask(f"GET {CONFLICTS}", "newest", NOW, CONFLICTS, {"limit": 200})
+    yield Ask(f"GET {TOMBSTONES}", "all", REFUSED, TOMBSTONES, {"limit": 200})
     for user in USERS:
         yield from _of_user(user, turn)
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
@@ -123,6 +124,8 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     asked = {"user_id": user} | ({"state": "pending"} if turn % 2 else {"field": "city"})
     yield Ask(f"GET {CONSENTS}", "user", PROPOSED, CONSENTS, asked)
     yield Ask(f"GET {CONFLICTS}", "user", NOW, CONFLICTS, {"user_id": user})
+    refused = {"user_id": user} | ({"erased": True} if turn % 2 else {})
+    yield Ask(f"GET {TOMBSTONES}", "user", REFUSED, TOMBSTONES, refused)
     yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
     yield Ask("GET /v1/users/{user_id:text}/export", "user", EVER | PROPOSED, f"/v1/users/{user}/export")
     for params in ({"user_id": user}, {}):

@@ -260,17 +260,22 @@ class World:
             self.planted.canary(alias, "alias", record.id, record.life, record.place)
 
     def _consents(self, tenant: Tenant, user: str) -> None:
-        """A field of the profile that was decided on, and another value of it that waits for consent."""
+        """A field of the profile that was decided on, another value that waits for consent, and a refused one."""
         operator, place = self.operator(tenant.name), Place(tenant.name, user, "profile", "private", "public")
         agent = {"agent": self.oracle.writer(place.category)}
-        decided, waiting = self.planted.word(), self.planted.word()
-        for word in (decided, waiting):
+        decided, waiting, rejected = (self.planted.word() for _ in range(3))
+        for word in (decided, waiting, rejected):
             body = {"user_id": user, "category": place.category, "content": f"Vera lives in {word.capitalize()}."}
             proposed = self.send(operator, "POST", "/v1/memories", body=body | agent)
             assert proposed.status == 202, proposed.raw
             proposal = proposed.json()["id"]
             if word == waiting:
                 self.planted.canary(word, "proposal", proposal, "proposed", place)
+                continue
+            if word == rejected:
+                refused = self.send(operator, "POST", f"/v1/consents/{proposal}/reject", body=agent)
+                assert refused.status == 200, refused.raw
+                self.planted.canary(word, "proposal", proposal, "refused", place)
                 continue
             done = self.send(operator, "POST", f"/v1/consents/{proposal}/approve", body=agent)
             assert done.status == 200, done.raw

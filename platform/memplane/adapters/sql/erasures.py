@@ -12,7 +12,7 @@ from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.session import Session
 from memplane.application.erasures import Buried, Counts, Said
 from memplane.application.records import Burial
-from memplane.domain.erasure import Erasure
+from memplane.domain.erasure import ERASED, Erasure
 from memplane.domain.memory import Memory, new_id
 from memplane.domain.working import ON_DEMAND
 
@@ -102,10 +102,12 @@ class SqlErasures:
         changed = {name: value for name, value in values.items() if name != "id"}
         await self._session.execute(statement.on_conflict_do_update(index_elements=[e.tenant_id, e.id], set_=changed))
 
-    async def buried(self, subject: str, where: str, hashes: Collection[str]) -> bool:
-        """Whether one of some values is buried."""
+    async def buried(self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None) -> bool:
+        """Whether one of some values is buried; where ``said`` is given, erased values count if they went later."""
         t = tables.tombstones.c
-        mine = (t.tenant_id == self._tenant, t.scope == subject, t.category == where)
+        mine = [t.tenant_id == self._tenant, t.scope == subject, t.category == where]
+        if said is not None:
+            mine.append(sa.or_(t.reason != ERASED, t.ts >= said))
         for some in _parts(sorted(hashes)):
             statement = sa.select(t.id).where(*mine, t.value_hash.in_(some)).limit(1)
             if (await self._session.execute(statement)).first() is not None:
@@ -113,7 +115,8 @@ class SqlErasures:
         return False
 
     async def bury(self, subject: str, buried: Sequence[Buried], burial: Burial) -> None:
-        """Bury values; one that is buried already stays as it is."""
+        """Bury values; one that is buried already is so from the later moment on, and a person's verdict stays one."""
+        t = tables.tombstones.c
         shared = {
             "tenant_id": self._tenant, "scope": subject, "reason": burial.reason, "actor": burial.actor,
             "ts": burial.ts,
@@ -121,12 +124,17 @@ class SqlErasures:
         for some in _parts(sorted(set(buried))):
             rows = [{**shared, "id": new_id(), "category": where, "value_hash": value} for where, value in some]
             insert = self._session.insert(tables.tombstones).values(rows)
-            await self._session.execute(insert.on_conflict_do_nothing())
+            changed: dict[str, Any] = {"ts": sa.case((insert.excluded.ts > t.ts, insert.excluded.ts), else_=t.ts)}
+            if burial.reason != ERASED:
+                changed["reason"] = burial.reason
+            key = [t.tenant_id, t.scope, t.category, t.value_hash]
+            await self._session.execute(insert.on_conflict_do_update(index_elements=key, set_=changed))
 
-    async def graves(self, subject: str, after: Buried | None, limit: int) -> list[Buried]:
-        """What is buried of a user, in one order."""
+    async def graves(self, subject: str, reason: str, after: Buried | None, limit: int) -> list[Buried]:
+        """What is buried of a user for a reason, in one order."""
         t = tables.tombstones.c
-        statement = sa.select(t.category, t.value_hash).where(t.tenant_id == self._tenant, t.scope == subject)
+        mine = (t.tenant_id == self._tenant, t.scope == subject, t.reason == reason)
+        statement = sa.select(t.category, t.value_hash).where(*mine)
         if after is not None:
             there = [sa.literal(value, column.type) for value, column in zip(after, _BURIED, strict=True)]
             statement = statement.where(sa.tuple_(*_BURIED) > sa.tuple_(*there))

@@ -1,6 +1,7 @@
 """What the write gateway keeps beside memories: tombstones, relations and entities, answers."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,12 +11,17 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql import prepared, tables
 from memplane.adapters.sql.prepared import upserts
+from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, Session
-from memplane.application.records import Answered, Burial, ConflictState, Edge, KnownName, Suspected
+from memplane.application.records import Answered, Burial, BuriedValues, ConflictState, Edge, KnownName, Suspected
 from memplane.domain.conflicts import COMPATIBLE, POSSIBLE_CONFLICT, VERDICTS, ConflictVerdict
 from memplane.domain.entities import Mention
-from memplane.domain.memory import Memory, State, new_id
+from memplane.domain.memory import Memory, State, TrustState, new_id
+from memplane.domain.text import instant
+from memplane.domain.undoing import plain
 
+_B = tables.tombstones.c
+_MANY = 500
 UNKNOWN = "name"
 """The kind of a name of which the text does not show more."""
 NAMED = frozenset({UNKNOWN, "person", "organisation", "place", "project"})
@@ -64,7 +70,8 @@ class SqlTombstones:
 
     async def bury(self, user_id: str, category: str, keys: Collection[str], burial: Burial) -> None:
         """Bury values; one that is buried already stays as it is."""
-        why = {"reason": burial.reason, "actor": burial.actor, "ts": burial.ts}
+        why = {"reason": burial.reason, "actor": burial.actor, "ts": burial.ts, "verdict_id": burial.verdict}
+        why |= {"subject_id": burial.subject}
         where = {"tenant_id": self._tenant, "scope": user_id, "category": category}
         values = [{**where, **why, "id": new_id(), "value_hash": key} for key in sorted(keys)]
         if not values:
@@ -83,6 +90,54 @@ class SqlTombstones:
                 t.ts == moment,
             )
         )
+
+    async def verdict(self, verdict_id: UUID) -> BuriedValues | None:
+        """A verdict, or a single value that belongs to none; none where it was lifted."""
+        statement = sa.select(tables.tombstones).where(*self._of_verdict(verdict_id)).order_by(_B.category)
+        rows = list(await self._session.execute(statement))
+        if not rows:
+            return None
+        first, places = rows[0], Counter(row.category for row in rows)
+        return BuriedValues(
+            verdict_id, first.scope, first.reason, first.actor, first.ts, dict(places), first.subject_id
+        )
+
+    async def rejected_at(self, user_id: str, moment: datetime) -> list[Memory]:
+        """A user's memories that were rejected at a moment, locked."""
+        m = tables.memories.c
+        statement = sa.select(*prepared.MEMORY).where(
+            m.tenant_id == self._tenant, m.user_id == user_id, m.trust_state == TrustState.REJECTED,
+            m.state == State.SOFT_DELETED, m.updated_at == moment,
+        )  # fmt: skip
+        rows = await self._session.execute(statement.order_by(m.id).with_for_update())
+        return [memory_of(dict(row)) for row in rows.mappings()]
+
+    async def lift_verdict(self, verdict_id: UUID) -> list[Mapping[str, str]]:
+        """Take a verdict back as a whole; what was buried, as it can be buried again."""
+        mine = self._of_verdict(verdict_id)
+        rows = (await self._session.execute(sa.select(tables.tombstones).where(*mine))).mappings()
+        lifted: list[Mapping[str, str]] = [
+            {name: str(plain(value)) for name, value in row.items() if name != "tenant_id" and value is not None}
+            for row in rows
+        ]
+        await self._session.execute(sa.delete(tables.tombstones).where(*mine))
+        return lifted
+
+    async def bury_again(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Bury what a verdict that was lifted had buried; what was buried since stays as it is."""
+        values = [
+            {"tenant_id": self._tenant, "verdict_id": None, "subject_id": None, **row, "ts": instant(row["ts"])}
+            | {name: UUID(row[name]) for name in ("id", "verdict_id", "subject_id") if name in row}
+            for row in rows
+        ]
+        insert = self._session.insert(tables.tombstones)
+        for start in range(0, len(values), _MANY):
+            some = insert.values(values[start : start + _MANY])
+            await self._session.execute(some.on_conflict_do_nothing())
+
+    def _of_verdict(self, verdict_id: UUID) -> tuple[sa.ColumnElement[bool], ...]:
+        alone = sa.and_(_B.verdict_id.is_(None), _B.id == verdict_id)
+        return _B.tenant_id == self._tenant, sa.or_(_B.verdict_id == verdict_id, alone)
 
 
 class SqlGraph:

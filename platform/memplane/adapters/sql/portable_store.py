@@ -18,7 +18,7 @@ from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import ProposalState
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import Memory, Turn, new_id, weight_of
-from memplane.domain.tombstones import value_key
+from memplane.domain.tombstones import value_key, verdict_of
 
 T = TypeVar("T")
 _VALUE = ("category", "type", "visibility", "min_trust", "value_hash")
@@ -181,7 +181,11 @@ class SqlPortableStore:
     async def bury(self, user_id: str, buried: Sequence[Tombstone]) -> None:
         """Bury values, as of the moments at which they were; one that is buried already stays as it is."""
         rows = [
-            self._row({name: getattr(each, name) for name in Tombstone.__slots__} | {"id": new_id(), "scope": user_id})
+            self._row(
+                {name: getattr(each, name) for name in Tombstone.__slots__}
+                | {"id": new_id(), "scope": user_id, "subject_id": None}
+                | {"verdict_id": verdict_of(user_id, each.reason, each.actor, each.ts)}
+            )
             for each in sorted(buried, key=lambda each: (each.category, each.value_hash))
         ]
         await self._session.add_new("tombstones", rows)

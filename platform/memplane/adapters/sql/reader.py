@@ -16,6 +16,8 @@ from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sql.tracking import SqlTrackingReader
 from memplane.application.ports import Unit
 from memplane.application.records import (
+    BuriedQuery,
+    BuriedValues,
     ConflictPair,
     ContextField,
     Entity,
@@ -237,6 +239,17 @@ class SqlReader(ABC):
         rows = await self.rows(statements.proposals(wanted, self.syntax, before, limit))
         found = [proposal_of(row) for row in rows]
         return [replace(each, state=state_at(each.state, each.expires_at, wanted.now)) for each in found]
+
+    async def verdicts(self, wanted: BuriedQuery, *, before: UUID | None, limit: int) -> list[BuriedValues]:
+        """Verdicts by which values are refused, newest first, those older than ``before``."""
+        found: dict[UUID, BuriedValues] = {}
+        for row in await self.rows(statements.verdicts(wanted, self.syntax, before, limit)):
+            each = found.get(row["id"])
+            places = {**(each.places if each else {}), row["category"]: row["number"]}
+            found[row["id"]] = BuriedValues(
+                row["id"], row["scope"], row["reason"], row["actor"], row["ts"], places, row["subject_id"]
+            )
+        return list(found.values())
 
     async def context(self, scope: Scope, limit: int) -> list[ContextField]:
         """The decided fields of the scope's user whose memories are in scope, by name, the newest value first."""

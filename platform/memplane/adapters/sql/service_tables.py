@@ -55,9 +55,12 @@ tombstones = sa.Table(
     sa.Column("reason", sa.String(63), nullable=False),
     name_column("actor", nullable=False),
     time_column("ts", nullable=False),
+    id_column("verdict_id", nullable=True),  # what was rejected at once; none for what an erasure left
+    id_column("subject_id", nullable=True),  # the memory, proposal or turn that it was given on
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.UniqueConstraint("tenant_id", "scope", "category", "value_hash"),
     to_tenant(),
+    sa.Index("ix_tombstones_verdict", "tenant_id", "verdict_id", "id"),
 )
 
 consent_proposals = sa.Table(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
-from memplane.application.records import ContextField, EntityQuery, ProposalQuery
+from memplane.application.records import BuriedQuery, ContextField, EntityQuery, ProposalQuery
 from memplane.application.tracking_records import TurnSpan
 from memplane.domain.consent import ProposalState
 from memplane.domain.items import PREFIX
@@ -97,6 +97,35 @@ SELECT r.id, r.from_id, r.to_id, r.created_at AS noted_at
   CROSS JOIN memories m CROSS JOIN memories o
  WHERE r.relation_type || '' = 'possible_conflict' AND {page}
    AND m.id = r.from_id AND {scope} AND o.id = r.to_id AND {other} ORDER BY r.id DESC LIMIT {limit}"""
+
+# Of some users: served by uq_tombstones_tenant_id_scope_category_value_hash and ix_tombstones_verdict. What they have
+# is taken first: else a planner may walk the tenant's verdicts, however few of them are the users'.
+_VERDICTS_OF_USERS = """
+WITH v AS MATERIALIZED (
+    SELECT v.verdict_id, v.category FROM tombstones v WHERE {wanted})
+SELECT b.verdict_id AS id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category, count(*) AS number
+  FROM (SELECT v.verdict_id FROM v WHERE v.verdict_id IS NOT NULL AND {page}
+         GROUP BY v.verdict_id HAVING min(CASE WHEN {places} THEN 1 ELSE 0 END) = 1
+         ORDER BY v.verdict_id DESC LIMIT {limit}) AS p
+  JOIN tombstones b ON b.tenant_id = {tenant} AND b.verdict_id = p.verdict_id
+ GROUP BY b.verdict_id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category
+ ORDER BY b.verdict_id DESC, b.category"""
+
+# Of a tenant: served by ix_tombstones_verdict.
+_VERDICTS = """
+SELECT b.verdict_id AS id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category, count(*) AS number
+  FROM (SELECT v.verdict_id FROM tombstones v
+         WHERE {wanted} AND v.verdict_id IS NOT NULL AND {page}
+         GROUP BY v.verdict_id HAVING min(CASE WHEN {places} THEN 1 ELSE 0 END) = 1
+         ORDER BY v.verdict_id DESC LIMIT {limit}) AS p
+  JOIN tombstones b ON b.tenant_id = {tenant} AND b.verdict_id = p.verdict_id
+ GROUP BY b.verdict_id, b.scope, b.reason, b.actor, b.ts, b.subject_id, b.category
+ ORDER BY b.verdict_id DESC, b.category"""
+
+# Served by ix_tombstones_verdict.
+_ERASED_VALUES = """
+SELECT v.id, v.scope, v.reason, v.actor, v.ts, v.subject_id, v.category, 1 AS number FROM tombstones v
+ WHERE {wanted} AND v.verdict_id IS NULL AND {places} AND {page} ORDER BY v.id DESC LIMIT {limit}"""
 
 # Served by ix_thread_revision_thread.
 _THREAD_USERS = """
@@ -459,6 +488,22 @@ def proposals(wanted: ProposalQuery, syntax: Syntax, before: UUID | None, limit:
             asked.compare("p.expires_at", "<=" if lapsed else ">", "now", wanted.now)
     page = _page("p.id", asked, before)
     return _filled(_PROPOSALS, asked, {"limit": limit}, wanted=asked.sql, page=page)
+
+
+def verdicts(wanted: BuriedQuery, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
+    """A page of verdicts with what each of them buried, or of single values that erasures left; newest first."""
+    asked = Predicate(syntax, values={"tenant": wanted.tenant})
+    asked.compare("v.tenant_id", "=", "tenant", wanted.tenant)
+    if wanted.scopes is not None:
+        asked.one_of("v.scope", "scopes", sorted(wanted.scopes))
+    column = "v.id" if wanted.erased else "v.verdict_id"
+    if wanted.ids is not None:
+        asked.one_of(column, "ids", list(wanted.ids))
+    asked.values["places"] = list(wanted.places)
+    page, places = _page(column, asked, before), syntax.any_of("v.category", "places")
+    template = _VERDICTS if wanted.scopes is None else _VERDICTS_OF_USERS
+    template = _ERASED_VALUES if wanted.erased else template
+    return _filled(template, asked, {"limit": limit}, wanted=asked.sql, page=page, places=places)
 
 
 def context(scope: Scope, syntax: Syntax, limit: int) -> Statement:

@@ -343,4 +343,5 @@ def _due(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
             return [m.state == State.SOFT_DELETED, m.purge_at <= wanted.moment]
         case Due.PROMOTED:
             recent = m.last_hit_at >= wanted.moment
-            return [m.state == State.ACTIVE, m.layer == Layer.MID, m.hits >= wanted.limit, recent]
+            settles = (m.hits >= wanted.limit, m.reinforcement >= 0)
+            return [m.state == State.ACTIVE, m.layer == Layer.MID, *settles, recent]

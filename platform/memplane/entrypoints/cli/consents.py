@@ -7,8 +7,11 @@ from uuid import UUID
 import typer
 from rich.console import RenderableType
 
+from memplane.client import MemplaneSync
 from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
 from memplane.domain.consent import ProposalState
+from memplane.domain.fencing import visible
+from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
@@ -70,6 +73,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     proposal_id: ProposalId,
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -77,9 +81,24 @@ def reject(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
+    ask = require_terminal(yes=yes)
     with advised(_ADVICE), operating(url, key, agent, data) as opened:
+        if ask:
+            confirm(_refusal(opened.client, proposal_id, opened.agent))
         done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
+
+
+def _refusal(client: MemplaneSync, proposal_id: UUID, agent: str | None) -> str:
+    """What a refusal does, in words."""
+    found = next((each for each in client.all_consents(agent=agent) if each.id == proposal_id), None)
+    what = f"proposal {proposal_id}" if found is None else (
+        f"the {found.field} '{visible(found.new_value)}' of user '{found.user_id}'"
+    )  # fmt: skip
+    return (
+        f"This refuses {what}: the value is not stored for this field from then on, whoever says it. Only a fully "
+        "trusted key with consent:review can undo that: `memplane tombstones lift`."
+    )
 
 
 def profile(

@@ -1,7 +1,6 @@
 """`memplane erase`: a user erased over HTTP; erasures done again on a restored database."""
 
 import json as jsonlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ import typer
 
 from memplane.contracts.erasure import ErasureReceipt
 from memplane.domain.errors import SettingsError
+from memplane.entrypoints.cli.confirmation import Yes, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Key, Storage, Url, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.entrypoints.cli.session import operating
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the database, which help does not wait for
 def erase(  # noqa: PLR0913 - one argument for each option
     user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Whom to erase.")] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell how much there is, and erase nothing.")] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="After a backup was restored: do again what was erased since.")
@@ -49,7 +49,7 @@ def erase(  # noqa: PLR0913 - one argument for each option
     elif save is not None:
         _save(settings_of(data=data, storage=storage), save, as_json=json)
     elif user is not None:
-        if not dry_run and not yes:
+        if require_terminal(yes=yes or dry_run):
             _ask(user)
         with operating(url, key, None, data) as opened:
             done = opened.client.erase(user, confirm=None if dry_run else user, dry_run=dry_run)
@@ -59,10 +59,9 @@ def erase(  # noqa: PLR0913 - one argument for each option
 
 
 def _ask(user: str) -> None:
-    """Have the name typed again: by who is at a terminal; a program says --yes."""
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("this cannot be undone: add --yes")
-    if typer.prompt(f"All of '{user}' will be gone for good. Type the name to go on", err=True) != user:
+    """Have the name typed again at the terminal."""
+    told = f"All of '{user}' will be gone for good, and this cannot be undone. Type the name to go on"
+    if typer.prompt(told, err=True) != user:
         raise typer.Abort
 
 

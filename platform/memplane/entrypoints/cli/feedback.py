@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, cast
+from uuid import UUID
 
 import typer
 
+from memplane.client import MemplaneSync
 from memplane.client.fields import ChangeFields, CorrectionFields, Verb, VerbFields
+from memplane.domain.fencing import visible
+from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     AdminKey,
@@ -71,6 +75,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     memory_id: Id,
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
+    yes: Yes = False,
     if_version: IfVersion = None,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
@@ -80,12 +85,26 @@ def reject(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Say, as a person, that a memory is wrong: it is gone, and nobody can store its value again.
 
-    For fully trusted keys. There is no way back: a rejected memory cannot be restored.
+    For fully trusted keys. `memplane tombstones lift` takes the verdict back.
     """
+    ask = require_terminal(yes=yes)
     with operating(url, key, agent, data) as opened:
+        if ask:
+            confirm(_rejection(opened.client, memory_id, opened.agent))
         fields = cast("VerbFields", given(agent=opened.agent, reason=reason))
         done = opened.client.say(memory_id, "reject", version=if_version, **fields)
     show(done, *written(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
+
+
+def _rejection(client: MemplaneSync, memory_id: UUID, agent: str | None) -> str:
+    """What a rejection does to a memory, in words."""
+    memory = client.get(memory_id, agent=agent)
+    return (
+        f"Memory {memory.id} of user '{memory.user_id}' will be gone, with what says the same:\n"
+        f"  {visible(memory.content)}\n"
+        "Its value is refused from then on, whoever says it, and the memory cannot be restored. Only a fully trusted "
+        "key with consent:review can undo that: `memplane tombstones lift`."
+    )
 
 
 def correct(  # noqa: PLR0913 - one argument for each option

@@ -18,6 +18,12 @@ from uuid import uuid4
 from memplane.domain.errors import SettingsError
 
 PROGRESS, REFUSED = ".import-progress.json", ".refused.jsonl"
+LEFT_OUT = "left_out"
+_BECAME = {
+    "merged": "merged", "duplicate": "merged", "unchanged": "merged", "refused": LEFT_OUT, "skipped": LEFT_OUT,
+    LEFT_OUT: LEFT_OUT,
+}  # fmt: skip
+"""What became of the lines of an entry, by its outcome; of any other they were stored."""
 
 
 @dataclass(slots=True)
@@ -29,6 +35,7 @@ class Ledger:
         run: its name.
         done: entries that are done.
         outcomes: how many of them had each outcome.
+        lines: how many lines of text were stored, merged with what was there, or left out.
     """
 
     path: Path
@@ -37,6 +44,7 @@ class Ledger:
     run: str = field(default_factory=lambda: uuid4().hex)
     done: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    lines: Counter[str] = field(default_factory=Counter)
     _refused_bytes: int = 0
 
     @classmethod
@@ -57,6 +65,7 @@ class Ledger:
         if kept is not None:
             ledger.run, ledger.done = kept["run"], kept["done"]
             ledger.outcomes, ledger._refused_bytes = Counter(kept["outcomes"]), kept["refused_bytes"]
+            ledger.lines = Counter(kept["lines"])
         with ledger._opened() as file:
             file.truncate(ledger._refused_bytes)  # what was told of a batch that was not noted is told again
         ledger._keep()
@@ -66,8 +75,13 @@ class Ledger:
         """The name of the batch that begins at a place."""
         return f"import-{self.run}-{place}"
 
-    def note(self, entries: int, outcomes: Iterable[str], refused: Iterable[Mapping[str, object]]) -> None:
-        """A batch is done."""
+    def note(self, done: Iterable[tuple[str, int]], refused: Iterable[Mapping[str, object]]) -> None:
+        """A batch is done.
+
+        Args:
+            done: by entry the outcome, and how many lines it stands for.
+            refused: those that are not stored, and why.
+        """
         with self._opened() as file:
             file.seek(self._refused_bytes)
             for each in refused:
@@ -75,8 +89,10 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
             self._refused_bytes = file.tell()
-        self.done += entries
-        self.outcomes.update(outcomes)
+        for outcome, lines in done:
+            self.done += 1
+            self.outcomes[outcome] += 1
+            self.lines[_BECAME.get(outcome, "stored")] += lines
         self._keep()
 
     def end(self) -> None:
@@ -92,7 +108,7 @@ class Ledger:
     def _keep(self) -> None:
         document = {
             "about": self.about, "run": self.run, "done": self.done, "outcomes": dict(self.outcomes),
-            "refused_bytes": self._refused_bytes,
+            "lines": dict(self.lines), "refused_bytes": self._refused_bytes,
         }  # fmt: skip
         part = self.path.with_name(self.path.name + ".part")
         with part.open("w", encoding="utf-8") as file:
@@ -105,7 +121,7 @@ class Ledger:
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        return {name: kept[name] for name in ("about", "run", "done", "outcomes", "refused_bytes")}
+        return {name: kept[name] for name in ("about", "run", "done", "outcomes", "lines", "refused_bytes")}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

@@ -30,6 +30,7 @@ from memplane.entrypoints.cli import (
     reverting,
     serve,
     setup,
+    tombstones,
     tracking,
     transfer,
     worker,
@@ -92,6 +93,7 @@ app.command("export", rich_help_panel=_USER)(exporting.export)
 app.command("import", rich_help_panel=_USER)(importing.take_in)
 app.add_typer(conflicts.app, rich_help_panel=_CONSENT)
 app.add_typer(consents.app, rich_help_panel=_CONSENT)
+app.add_typer(tombstones.app, rich_help_panel=_CONSENT)
 app.command("profile", rich_help_panel=_CONSENT)(consents.profile)
 app.command(rich_help_panel="Getting to know it")(demo)
 app.add_typer(bench_app, name="bench", rich_help_panel="Getting to know it")

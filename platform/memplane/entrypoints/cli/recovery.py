@@ -13,6 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from memplane.client import MemplaneSync
 from memplane.client.fields import VerbFields
 from memplane.contracts.recovery import Purged, Recovered, RestoredMemory
+from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     AdminKey,
@@ -74,7 +75,7 @@ def purge(  # noqa: PLR0913 - one argument for each option
     *,
     user: AnyUser = None,
     early: Annotated[bool, typer.Option("--early", help="Also what could still be restored.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -84,8 +85,11 @@ def purge(  # noqa: PLR0913 - one argument for each option
     """Remove a deleted memory for good, or those of a user whose time to be restored is over. There is no way back."""
     if (memory_id is None) == (user is None):
         raise typer.BadParameter("name a memory's id, or --user")
-    if not yes:
-        typer.confirm("This cannot be undone. Go on?", abort=True, err=True)
+    if require_terminal(yes=yes):
+        whole = f"The deleted memory {memory_id}" if memory_id else f"Deleted memories of user '{user}'"
+        still = ", also those that could still be restored," if early else ", if they can no longer be restored,"
+        which = "" if memory_id else still
+        confirm(f"{whole}{which} will be removed for good. This cannot be undone.")
     with operating(url, key, agent, data) as opened:
         ask = _purging(opened.client, memory_id, user, opened.agent, early=early)
         count = sum(_counted("removed", ask))

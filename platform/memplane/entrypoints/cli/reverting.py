@@ -9,6 +9,7 @@ import typer
 
 from memplane.client import MemplaneSync
 from memplane.contracts.reverting import RevertReceipt
+from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Url, moment_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.entrypoints.cli.session import operating
@@ -22,7 +23,7 @@ def revert(  # noqa: PLR0913 - one argument for each option
     agent: Annotated[str | None, typer.Option(help="Or the agent: all that its keys did.")] = None,
     since: Annotated[datetime, typer.Option(help="From when on: a day or a time.", parser=moment_of)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     with_key: Annotated[
         str | None,
@@ -38,8 +39,13 @@ def revert(  # noqa: PLR0913 - one argument for each option
     """
     if (key is None) == (agent is None):
         raise typer.BadParameter("name either --key or --agent")
-    if not (dry_run or yes):
-        typer.confirm("Turns are removed for good; look at --dry-run first. Go on?", abort=True, err=True)
+    if require_terminal(yes=dry_run or yes):
+        whose = f"key '{key}'" if key else f"agent '{agent}'"
+        confirm(
+            f"All that {whose} wrote, changed and decided since {since:%Y-%m-%d %H:%M %Z} will be taken back, for "
+            "every user that it touched. Turns that it recorded are removed for good; this cannot be undone. "
+            "`--dry-run` shows what would be done."
+        )
     with operating(url, with_key, act_for, data) as opened:
         ask = (since, key, agent, opened.agent)
         done = _asked(opened.client, ask, dry_run=dry_run)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from memplane.client.errors import MemplaneClientError, TooLarge
 from memplane.contracts.transfer import ImportOutcome, RefusedLine
-from memplane.entrypoints.cli.ledger import Ledger
+from memplane.entrypoints.cli.ledger import LEFT_OUT, Ledger
 from memplane.entrypoints.cli.session import Session
 from memplane.entrypoints.cli.sources import Entry
 
@@ -53,9 +53,15 @@ class Target:
         here = [entry for entry in batch if entry.text is None]
         sent = [entry for entry in batch if entry.text is not None]
         refused = [_refusal(sent[each.line], each.code, each.detail) for each in answer.refused]
-        refused += [_refusal(entry, "invalid_line", entry.reason or "") for entry in here]
+        refused += [
+            _refusal(entry, LEFT_OUT if entry.is_left_out else "invalid_line", entry.reason or "") for entry in here
+        ]
         refused.sort(key=lambda each: (str(each["file"]), each["line"]))
-        self.ledger.note(len(batch), [*answer.outcomes, *("refused" for _ in here)], refused)
+        done: list[tuple[str, int]] = [
+            (outcome, entry.lines) for entry, outcome in zip(sent, answer.outcomes, strict=True)
+        ]
+        done += [(LEFT_OUT if entry.is_left_out else "refused", entry.lines) for entry in here]
+        self.ledger.note(done, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +167,5 @@ def _has_lines(batch: Sequence[Entry]) -> bool:
 
 
 def _refusal(entry: Entry, code: str, detail: str) -> dict[str, object]:
-    return {"file": entry.file, "line": entry.line, "code": code, "detail": detail, "text": entry.text}
+    where = {"file": entry.file, "line": entry.line, "lines": entry.lines}
+    return where | {"code": code, "detail": detail, "text": entry.text}

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -14,10 +14,17 @@ from memplane.contracts.transfer import FORMAT, MAX_LINE
 from memplane.domain.errors import SettingsError
 
 NOTES, MORE_NOTES = "MEMORY.md", "memory"
+PROSE = "knowledge"
+"""The category of paragraphs."""
+_MAX_TITLE = 200
 _PIECE = 1 << 20
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
+_UNDERLINE = re.compile(r"^\s{0,3}(?:=+|-{2,})\s*$")
+_RULE = re.compile(r"^\s*(?:[-*_]\s*){3,}$")
+_TABLE = re.compile(r"^\s*\|")
+_QUOTE = re.compile(r"^\s*(?:>\s?)+")
 _DATE = re.compile(r"(?<![\w-])(\d{4}-\d{2}-\d{2})(?![\w-])")
 _DATED = re.compile(r"^[\[(*_]*(\d{4}-\d{2}-\d{2})[\])*_]*\s*[:—–-]?\s+")
 
@@ -30,13 +37,19 @@ class Entry:
         file: where it stands, by its name from the beginning of what is imported.
         line: its number there, from 1.
         text: the line; none where it is not sent.
-        reason: why it is refused here.
+        reason: why it is refused or left out here.
+        category: of a note that is sent.
+        is_left_out: whether it holds nothing to import, such as code, rather than being wrong.
+        lines: how many lines of the file it stands for: its own, and those of headings above that are new with it.
     """
 
     file: str
     line: int
     text: str | None
     reason: str | None = None
+    category: str | None = None
+    is_left_out: bool = False
+    lines: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class Source:
 
         Args:
             categories: names of categories, for headings of notes.
-            fallback: the category of notes that no heading names one for.
+            fallback: the category of list items that no heading names one for.
         """
         if not self.notes:
             yield from _lines(self.path)
@@ -143,8 +156,21 @@ def _line(name: str, number: int, raw: bytes) -> Iterator[Entry]:
 
 
 @dataclass(slots=True)
+class _Block:
+    """A list item or a paragraph that is being read: where it begins, and its lines without their marks."""
+
+    line: int
+    is_item: bool
+    parts: list[str]
+
+
+@dataclass(slots=True)
 class _Notes:
-    """One Markdown file: its list items are memories, its headings their category and tags."""
+    """One Markdown file: its list items and paragraphs are memories.
+
+    The nearest heading that names a category is the category of an item. A paragraph is knowledge, and the heading
+    above it is its title. Every line with text belongs to one entry: to a memory, or to a line that is left out.
+    """
 
     name: str
     stem: str
@@ -152,52 +178,110 @@ class _Notes:
     fallback: str | None
     _path: list[tuple[int, str]] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
+    _headings: list[int] = field(default_factory=list)
+    _block: _Block | None = None
 
     def entries(self, text: str) -> Iterator[Entry]:
-        """Its items, each with the lines that continue it."""
-        item: tuple[int, list[str]] | None = None
-        fenced = front = False
-        for number, line in enumerate(text.splitlines(), 1):
-            if number == 1 and line.strip() == "---":
-                front = True
-                continue
-            if front or fenced or _FENCE.match(line):
-                front = front and line.strip() != "---"
-                fenced = fenced is not bool(_FENCE.match(line))
-                continue
-            heading, found = _HEADING.match(line), _ITEM.match(line)
-            goes_on = item is not None and line.startswith((" ", "\t")) and line.strip() and not found
-            if item is not None and goes_on:
-                item[1].append(line.strip())
-                continue
-            if item is not None:
-                yield self._entry(*item)
-                item = None
-            if heading:
-                level = len(heading[1])
-                self._path = [each for each in self._path if each[0] < level] + [(level, heading[2])]
-            elif found and found[2].strip():
-                item = number, [found[2].strip()]
-        if item is not None:
-            yield self._entry(*item)
+        """Its items and paragraphs, each with the lines that continue it; and what is left out."""
+        lines = text.splitlines()
+        first = self._front_matter(lines)
+        for number in range(1, first):
+            yield from self._left_out(number, lines, "front matter")
+        fence = ""
+        comment = False
+        for number, line in enumerate(lines[first - 1 :], first):
+            mark = _FENCE.match(line)
+            if fence or mark:
+                yield from self._ended()
+                yield from self._left_out(number, lines, "code")
+                fence = fence if fence and not (mark and mark[1] == fence) else "" if fence else mark[1] if mark else ""
+            elif comment or line.lstrip().startswith("<!--"):
+                yield from self._ended()
+                yield from self._left_out(number, lines, "a comment")
+                comment = "-->" not in line
+            else:
+                yield from self._read(number, line, lines)
+        yield from self._ended()
+        yield from self._without_text(lines)
 
-    def _entry(self, number: int, parts: Sequence[str]) -> Entry:
-        said = " ".join(parts)
+    def _read(self, number: int, line: str, lines: Sequence[str]) -> Iterator[Entry]:
+        """One line that is neither code nor a comment."""
+        heading, item, block = _HEADING.match(line), _ITEM.match(line), self._block
+        underline = _UNDERLINE.match(line)
+        if heading or not line.strip():
+            yield from self._ended()
+            if heading:
+                yield from self._under(number, len(heading[1]), heading[2], lines)
+        elif underline and block is not None and not block.is_item and len(block.parts) == 1:
+            self._block = None
+            self._headings.append(number)
+            yield from self._under(block.line, 1 if "=" in line else 2, block.parts[0], lines)
+        elif underline or _RULE.match(line) or _TABLE.match(line):
+            yield from self._ended()
+            yield from self._left_out(number, lines, "a table" if _TABLE.match(line) else "no words")
+        elif item and not item[2].strip():
+            yield from self._ended()
+            yield from self._left_out(number, lines, "no words")
+        elif item:
+            yield from self._ended()
+            self._block = _Block(number, True, [item[2].strip()])
+        elif block is not None:
+            block.parts.append(_QUOTE.sub("", line).strip())
+        else:
+            self._block = _Block(number, False, [_QUOTE.sub("", line).strip()])
+
+    @staticmethod
+    def _front_matter(lines: Sequence[str]) -> int:
+        """The number of the first line after it."""
+        if not lines or lines[0].strip() != "---":
+            return 1
+        return next((number for number, line in enumerate(lines[1:], 3) if line.strip() in {"---", "..."}), 1)
+
+    def _under(self, number: int, level: int, title: str, lines: Sequence[str]) -> Iterator[Entry]:
+        """Begin a section; a heading before it that nothing stood under is left out, unless this one is part of it."""
+        if self._path and self._path[-1][0] >= level:
+            yield from self._without_text(lines)
+        self._path = [each for each in self._path if each[0] < level] + [(level, title)]
+        self._headings.append(number)
+
+    def _without_text(self, lines: Sequence[str]) -> Iterator[Entry]:
+        numbers, self._headings = sorted(self._headings), []
+        for number in numbers:
+            yield from self._left_out(number, lines, "a heading without text below it")
+
+    def _left_out(self, number: int, lines: Sequence[str], reason: str) -> Iterator[Entry]:
+        if lines[number - 1].strip():
+            yield Entry(self.name, number, None, reason, is_left_out=True)
+
+    def _ended(self) -> Iterator[Entry]:
+        """The item or paragraph that has come to its end."""
+        block, self._block = self._block, None
+        if block is None:
+            return
+        lines, self._headings = len(block.parts) + len(self._headings), []
+        yield replace(self._entry(block), lines=lines)
+
+    def _entry(self, block: _Block) -> Entry:
+        said = " ".join(filter(None, block.parts))
         dated = _DATED.match(said)
         content = said[dated.end() :] if dated and _day(dated[1]) else said
         titles = [title for _, title in self._path]
         places = [_slug(_DATE.sub("", title)) for title in titles]
         named = [place for place in places if place in self.categories]
         category = named[-1] if named else self.fallback
+        if not block.is_item and PROSE in self.categories:
+            category = PROSE
         if category is None:
-            return Entry(self.name, number, None, "no heading above names a category: give one with --category")
+            return Entry(self.name, block.line, None, "no heading above names a category: give one with --category")
         stem = [] if _day(self.stem) or self.stem.lower() == "memory" else [_slug(self.stem)]
         tags = [each for each in dict.fromkeys([*stem, *places]) if each and each not in named]
         memory = {"record": "memory", "category": category, "content": content, "tags": [tag[:255] for tag in tags]}
+        if titles and not block.is_item:
+            memory["title"] = titles[-1][:_MAX_TITLE]
         memory["external_id"] = self._name_of(titles, said)
         if day := self._day(said):
             memory["event_time"] = f"{day.isoformat()}T00:00:00Z"
-        return Entry(self.name, number, to_json(memory).decode())
+        return Entry(self.name, block.line, to_json(memory).decode(), category=category)
 
     def _name_of(self, titles: Sequence[str], said: str) -> str:
         """The same item of the same note has the same name, however often it is imported."""

@@ -30,6 +30,7 @@ from memplane.entrypoints.http import (
     reverting,
     routes,
     sessions,
+    tombstones,
     tracking,
     transfer,
 )
@@ -60,6 +61,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(sessions.router)
     app.include_router(checkpoints.router)
     app.include_router(conflicts.router)
+    app.include_router(tombstones.router)
     app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(recovery.router)
