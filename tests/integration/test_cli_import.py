@@ -81,7 +81,7 @@ def test_notes_become_memories(served: Served, user: str, tmp_path: Path) -> Non
     (folder / "other.md").write_text("# Goals\n- The user is not read.\n")
     told = served.run("import", str(folder), "--user", user, "--json")
     assert told.code == 1
-    assert told.document["outcomes"] == {"created": 6, "refused": 2, "left_out": 6}
+    assert told.document["outcomes"] == {"created": 7, "refused": 1, "left_out": 6}
     found = memories(served, user)
     seen = {content: (each["category"], each["tags"], each["event_time"]) for content, each in found.items()}
     assert seen == {
@@ -89,15 +89,14 @@ def test_notes_become_memories(served: Served, user: str, tmp_path: Path) -> Non
         "The user prefers trains.": ("preferences", [], "2025-07-01T00:00:00Z"),
         "The user likes jazz.": ("preferences", ["music"], None),
         "The user moved into a flat.": ("event", [], "2025-03-04T00:00:00Z"),
+        "He bought a sofa.": ("event", [], "2025-03-04T00:00:00Z"),
         "The user learns Greek.": ("goals", [], "2025-05-06T00:00:00Z"),
     }
     refused = [json.loads(line) for line in Path(told.document["refused_file"]).read_text().splitlines()]
     named = [(each["file"], each["line"], each["code"]) for each in refused]
-    assert [each for each in named if each[2] != "left_out"] == [
-        ("MEMORY.md", 23, "writing_constraint"), ("MEMORY.md", 27, "invalid_line"),
-    ]  # fmt: skip
+    assert [each for each in named if each[2] != "left_out"] == [("MEMORY.md", 27, "invalid_line")]
     again = served.run("import", str(folder), "--user", user, "--json").document["outcomes"]
-    assert again == {"duplicate": 6, "refused": 2, "left_out": 6}
+    assert again == {"duplicate": 7, "refused": 1, "left_out": 6}
     assert set(memories(served, user)) == set(found)
     assert served.run("import", str(folder), "--user", user, "--category", "event").code == 1
     assert memories(served, user)["The user has a secret."]["category"] == "event"
@@ -193,7 +192,7 @@ def test_refused_lines_stand_in_a_file_with_their_numbers(served: Served, user: 
     file.write_bytes(
         b"\n".join([
             good[0].encode(), b"{broken", b"\xff\xfe", b"", b'{"record": "diary"}', b"x" * 5_000_000, good[1].encode(),
-            b'{"record": "memory", "category": "event", "content": "He owns it."}',
+            b'{"record": "memory", "category": "event", "content": "  "}',
         ])
     )  # fmt: skip
     told = served.run("import", str(file), "--user", user)
@@ -202,7 +201,7 @@ def test_refused_lines_stand_in_a_file_with_their_numbers(served: Served, user: 
     refused = [json.loads(line) for line in Path(f"{file}.refused.jsonl").read_text().splitlines()]
     assert [(each["line"], each["code"]) for each in refused] == [
         (2, "invalid_request"), (3, "invalid_line"), (5, "invalid_request"), (6, "invalid_line"),
-        (8, "writing_constraint"),
+        (8, "invalid_text"),
     ]  # fmt: skip
     assert all(each["detail"] for each in refused)
     assert len(memories(served, user)) == 2
