@@ -226,7 +226,7 @@ async def _lifted(write: Write, verdict_id: UUID, places: Collection[str], reaso
     if found is None or not _reaches(write.principal, found.scope, found.places, places):
         raise NotFound(MISSING)
     rows = await tombstones.lift_verdict(verdict_id)
-    memories = await tombstones.rejected_at(found.scope, found.ts) if found.subject is not None else []
+    memories = await tombstones.rejected_at(found.scope, found.ts)
     for memory in memories:
         await _believed_again(write, memory, verdict_id)
     write.undoing(UndoKind.VERDICT, found.scope, verdict_id, {"rows": rows})
