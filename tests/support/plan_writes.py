@@ -374,8 +374,8 @@ STORES = (
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
-    "add_writes", "bury", "draw", "events", "keep", "keep_undo", "link", "log", "note", "post", "record", "seal", "send",
-    "signal",
+    "add_writes", "bury", "draw", "events", "keep", "keep_undo", "link", "log", "note", "post", "record", "seal",
+    "send", "signal",
 }  # fmt: skip
 """These look nothing up."""
 LISTS = {"all", "latest", "users"}
