@@ -25,7 +25,7 @@ from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlTh
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import SqlVectors
 from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
-from memplane.application.jobs.records import Due, Spent
+from memplane.application.jobs.records import Due, JobRun, Spent
 from memplane.application.jobs.records import Wanted as Jobs
 from memplane.application.jobs.repair_records import HeldRelation
 from memplane.application.jobs.user_records import News
@@ -227,6 +227,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "named entities": lambda uow: uow.graph.named("user-3", MENTIONED, NOW),
     "names that are known": lambda uow: uow.graph.known("user-3", MENTIONED),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
+    "resting conversations of a user": lambda uow: uow.closings.resting(NOW, 20, "user-3"),
     "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
     "unread conversations": lambda uow: uow.closings.unread(NOW, 20, 30),
     "consolidated conversations": lambda uow: uow.closings.read_to([("user-3", "thread-7"), ("user-4", "thread-7")]),
@@ -297,6 +298,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "old counts of tokens": lambda uow: uow.budgets.sweep(NOW.date()),
     "a run of a job": lambda uow: uow.jobs.find("ttl", "7"),
     "a run by its id": lambda uow: uow.jobs.by_id(nth(3)),
+    "a run to remove": lambda uow: uow.jobs.remove(JobRun("session_close", "7", NOW, NOW, id=nth(3))),
     "the last run": lambda uow: uow.jobs.last("ttl"),
     "forgotten runs": lambda uow: uow.jobs.forgotten(NOW, NOW),
     "end of the chain": lambda uow: uow.chain.state(),
@@ -386,7 +388,8 @@ STORES = (
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
-    "add_writes", "bury", "bury_again", "draw", "events", "keep", "keep_undo", "link", "log", "note", "record", "seal",
+    "add_writes", "bury", "bury_again", "draw", "events", "keep", "keep_undo", "link", "log", "note", "post", "record",
+    "seal",
     "send", "signal",
 }  # fmt: skip
 """These look nothing up."""
