@@ -21,6 +21,7 @@ def storage() -> str:
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=str)
+@pytest.mark.breaks
 def test_a_break_is_noticed(tenant: Tenant, broken: Broken) -> None:
     assert faults(tenant, broken, whole=False)
 
