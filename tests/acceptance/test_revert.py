@@ -373,9 +373,7 @@ class TestRights:
         assert revert(admin, thief, dry_run=True)["not_reverted"] == {"writes_refused_since": 1}  # the control
 
     @pytest.mark.needs(Capability.SEVERAL_TENANTS)
-    def test_another_tenants_key_is_not_found(
-        self, other_tenant: Tenant, thief: Caller, admin: Caller
-    ) -> None:
+    def test_another_tenants_key_is_not_found(self, other_tenant: Tenant, thief: Caller, admin: Caller) -> None:
         write(thief, PIANO)
         stranger = other_tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
         theirs, unknown = (

@@ -10,6 +10,8 @@ from types import FunctionType, ModuleType
 
 import memplane
 
+Placed = tuple[str, re.Pattern[str]]
+"""Where a pattern is, and the pattern."""
 _DEPTH = 8
 _OPTIONAL = ("memplane.adapters.models.",)
 """Modules that need what is not installed everywhere."""
@@ -19,7 +21,7 @@ _OPTIONAL = ("memplane.adapters.models.",)
 def patterns() -> Mapping[str, Mapping[str, re.Pattern[str]]]:
     """By module and place, each pattern once, in the module that comes first."""
     found: dict[str, dict[str, re.Pattern[str]]] = {}
-    seen: set[int] = set()
+    seen: dict[int, object] = {}  # with what it names, so that no id is used twice
     for each in pkgutil.walk_packages(memplane.__path__, "memplane."):
         if each.name.endswith("__main__") or each.name.startswith(_OPTIONAL):
             continue
@@ -31,10 +33,10 @@ def patterns() -> Mapping[str, Mapping[str, re.Pattern[str]]]:
     return found
 
 
-def _within(value: object, where: str, seen: set[int], depth: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:
+def _within(value: object, where: str, seen: dict[int, object], depth: int = 0) -> Iterator[Placed]:
     if depth > _DEPTH or id(value) in seen or isinstance(value, (str, bytes, int, float, ModuleType)):
         return
-    seen.add(id(value))
+    seen[id(value)] = value
     if isinstance(value, re.Pattern):
         yield where, value
         return

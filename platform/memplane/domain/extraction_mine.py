@@ -107,7 +107,7 @@ _DENIED = re.compile(
     r"(?:definitely |certainly |really |just |now |actually )*(?:not|never|no|wrong|broken|dead|gone|over|hardly)\b"
 )
 _SAYS_NOTHING = re.compile(
-    r"(?:an? |the |very |so |really |just |too |actually )*(?:good|great|bad|important|secret"
+    r"\A(?:an? |the |very |so |really |just |too |actually )*(?:good|great|bad|important|secret"
     r"|private|unknown|simple|same|to (?:make|help|be|keep|get|do|have|give|see|show))\b"
 )
 _FIGURES = re.compile(r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\wty\b", re.IGNORECASE)
