@@ -69,7 +69,7 @@ fuzz: $(VENV)/.dev ## send the server, on each database, what its OpenAPI docume
 	FUZZ_SECONDS=$(SECONDS_EACH) $(PYTEST) tests/acceptance/test_fuzz.py
 
 growth: $(VENV)/.dev ## feed every rule of language and every route all texts of a grammar, on each database
-	GROWTH=1 $(PYTEST) tests/unit/test_growth.py tests/acceptance/test_growth.py
+	GROWTH=1 $(PYTEST) tests/unit/test_growth.py tests/unit/test_patterns.py tests/acceptance/test_growth.py
 
 coverage: $(VENV)/.dev ## run the tests; domain and application stay above 95 % of lines and of branches
 	$(BIN)/coverage erase

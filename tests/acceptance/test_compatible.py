@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from support.callers import Caller, Tenant
+from support.promises.checks import compatible_ended, stored
 from support.proof_cases import BESIDE
 
 LISTS = Path(__file__).resolve().parents[2] / "benchmarks" / "truth"
 SETS = ("first", "second", "third", "fourth")
 PAIRS = int(os.environ.get("PAIRS", "60"))
-CATEGORY = "preferences"
 Json = dict[str, Any]
 
 
@@ -31,15 +31,6 @@ def rows(name: str, kind: str) -> list[Json]:
 def caller(tenant: Tenant) -> Caller:
     """A supervisor, who reads and writes preferences."""
     return tenant.caller("supervisor")
-
-
-def stored(caller: Caller, user: str, text: str) -> Json | None:
-    """Store a memory; none where the text waits for consent, or its form is refused."""
-    response = caller.post("/v1/memories", {"user_id": user, "category": CATEGORY, "content": text})
-    if response.status_code == 202 or response.json().get("code") == "writing_constraint":
-        return None
-    assert response.status_code in {200, 201}, response.text
-    return dict(response.json())
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -64,19 +55,17 @@ def test_one_after_the_other_nothing_compatible_is_overruled(caller: Caller, nam
 
 
 @pytest.mark.parametrize("principle", BESIDE)
-def test_what_may_hold_beside_a_memory_stays(caller: Caller, principle: str) -> None:
+def test_what_may_hold_beside_a_memory_stays(tenant: Tenant, caller: Caller, principle: str) -> None:
     beside, changes = BESIDE[principle]
-    outcomes: dict[str, list[str]] = {"beside": [], "changes": []}
-    for kind, pairs in (("beside", beside), ("changes", changes)):
-        for number, (old, new) in enumerate(pairs):
-            first = stored(caller, f"{kind}{number}", old)
-            second = stored(caller, f"{kind}{number}", new)
-            if first is not None and second is not None:
-                outcomes[kind].append(second["outcome"])
-                assert second["overruled"] == ([] if kind == "beside" else [first["id"]]), (old, new)
-    assert set(outcomes["beside"]) == {"created"}
+    assert compatible_ended(tenant, beside) == []
     # the control: a change nearby is recognised
-    assert set(outcomes["changes"]) == {"superseded"}
+    outcomes = set()
+    for number, (old, new) in enumerate(changes):
+        first, second = (stored(caller, f"changes{number}", text) for text in (old, new))
+        if first is not None and second is not None:
+            outcomes.add(second["outcome"])
+            assert second["overruled"] == [first["id"]], (old, new)
+    assert outcomes == {"superseded"}
 
 
 @pytest.mark.parametrize("name", ["third", "first"])

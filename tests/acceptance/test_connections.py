@@ -194,6 +194,7 @@ class TestProcess:
         assert told["uploads_limited"] >= 110
         assert grown < 80 * MB
 
+    @pytest.mark.breaks
     def test_without_a_limit_they_take_all_that_they_send(self, process: Callable[..., ServeProcess]) -> None:
         """The control."""
         server = process(uploads_mb=0, uploads_mb_per_key=0, uploads_mb_per_address=0)

@@ -109,6 +109,7 @@ def test_nothing_acknowledged_is_lost(crashes: Crashes) -> None:
         assert crashes.unanswered() == [], f"after kill {number + 1}"
 
 
+@pytest.mark.breaks
 def test_a_database_that_acknowledges_too_early_is_found_out(crashes: Crashes) -> None:
     """The control: commits that do not wait for the disk are lost, and the same comparison says so."""
     with (

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from support.callers import THREAD, USER, Caller, Json
+from support.callers import THREAD, USER, Caller, Json, Tenant
+from support.promises.checks import FORGED_ITEM, unfenced
 
 FENCE = re.compile(r"^<(memory-[0-9a-f]{16})>\n(.*)\n</\1>$", re.DOTALL)
 HIDDEN = {
@@ -109,6 +110,11 @@ def test_a_text_cannot_leave_its_line(supervisor: Caller) -> None:
     answer = supervisor.ask("hall booked")
     assert len(answer["items"][0]["text"].splitlines()) == 1
     assert len(answer["prompt"].splitlines()) == 5
+
+
+@pytest.mark.parametrize("forgery", [FORGED_ITEM, *ATTACKS])
+def test_a_prompt_has_as_many_lines_as_its_items_need(tenant: Tenant, forgery: str) -> None:
+    assert unfenced(tenant, forgery) == []
 
 
 def test_what_needs_no_hiding_is_left_alone(supervisor: Caller) -> None:

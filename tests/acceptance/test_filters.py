@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from support.callers import THREAD, Caller, Tenant, refused
+from support.promises.checks import starved
 
 SUBJECT = "hall"
 KEPT = {
@@ -266,6 +267,11 @@ def test_a_filter_is_applied_before_the_top_k(supervisor: Caller) -> None:
     kept = supervisor.remember("Somebody mentioned a hall once in passing.", importance=1)
     assert kept not in supervisor.found("hall booking", top_k=3)
     assert supervisor.found("hall booking", top_k=3, filters={"importance_max": 1}) == [kept]
+
+
+def test_a_category_is_ranked_among_itself(tenant: Tenant) -> None:
+    """Sixty better matches of another category do not starve three: the search returns as many as an exact one."""
+    assert starved(tenant) == []
 
 
 def test_neutral_values_narrow_nothing(supervisor: Caller) -> None:

@@ -84,6 +84,7 @@ def test_the_server_keeps_to_its_document(
 
 
 @pytest.mark.untold("GET /healthz: 500")
+@pytest.mark.breaks
 def test_a_server_that_does_not_is_found_out(
     start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def test_work_grows_as_the_text_does(admin: Caller) -> None:
     assert not found
 
 
+@pytest.mark.breaks
 def test_a_route_whose_work_grows_faster_is_found(admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a rule that looks from each word at all that follow."""
     prepare = remember.prepare

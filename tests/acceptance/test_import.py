@@ -14,11 +14,10 @@ from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.cluster import Databases
 from support.files import Files
+from support.promises.checks import BOAT, HORSE, PIANO, restored_rejected
 from support.serving import running_server
 from support.telling import events, say, texts, write
 from support.transfer import OPERATING, exported, of, restored, taken, whole_life
-
-PIANO, BOAT, HORSE = "The user owns a piano.", "The user sails a boat.", "The user rides a horse."
 
 
 @pytest.fixture
@@ -233,18 +232,8 @@ class TestGateway:
     """Every line goes the way of every other write."""
 
     @pytest.mark.parametrize("mode", ["add", "restore"])
-    def test_a_tombstoned_value_stays_out_in_whatever_state(self, tenant: Tenant, admin: Caller, mode: str) -> None:
-        supervisor = tenant.caller("supervisor", scopes=OPERATING)
-        say(supervisor, write(supervisor, PIANO)["id"], "reject")
-        lines = [memory("The USER owns a piano!"), memory(BOAT, facts=[PIANO]), memory(HORSE)]
-        if mode == "restore":
-            lines += [memory(PIANO, state=state) for state in ("superseded", "archived", "soft_deleted")]
-        done = taken(supervisor, lines, mode=mode)
-        assert done["outcomes"].pop(2) in {"created", "restored"}
-        assert set(done["outcomes"]) == {"refused"}
-        assert {each["code"] for each in done["refused"]} == {"value_rejected"}
-        assert texts(supervisor) == {HORSE}
-        assert len(of(exported(admin), "memory")) == 2
+    def test_a_tombstoned_value_stays_out_in_whatever_state(self, tenant: Tenant, mode: str) -> None:
+        assert restored_rejected(tenant, mode) == []
 
     @pytest.mark.parametrize("mode", ["add", "restore"])
     def test_a_sensitive_field_waits_for_consent(self, tenant: Tenant, mode: str) -> None:

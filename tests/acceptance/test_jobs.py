@@ -1,7 +1,6 @@
 """The work of the night: what each job does, against numbers worked out by hand, and that it does it once."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from math import exp
@@ -19,6 +18,7 @@ from memplane.domain.working import NIGHTLY, JobState
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import context, decide, lapse, queue
 from support.nights import NOON, Night, Stopped, after_batches, age, ago, state
+from support.promises.checks import faded_twice
 from support.serving import RunningServer
 from support.telling import events, say, texts, write
 
@@ -310,19 +310,9 @@ class TestOnce:
         assert night.run(name).counts == done.counts
         assert tenant.count("history", "change_log", "events") == before
 
-    def test_two_at_once_have_one_effect(self, tenant: Tenant, night: Night, idle: list[str]) -> None:
-        workers = [night, *(Night(tenant) for _ in range(3))]
-
-        def tried(worker: Night) -> str:
-            try:
-                return worker.run("decay").outcome
-            except Conflict:
-                return "another"
-
-        with ThreadPoolExecutor(4) as pool:
-            outcomes = list(pool.map(tried, workers))
-        assert outcomes.count("done") == 1, outcomes
-        assert {round(state(tenant, each, "confidence"), 6) for each in idle} == {round(0.9 * exp(-0.7), 6)}
+    def test_two_at_once_have_one_effect(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(steps, "BATCH", 3)
+        assert faded_twice(tenant, WORDS) == []
 
     def test_a_dry_run_changes_nothing(self, tenant: Tenant, night: Night, idle: list[str]) -> None:
         tables = ("memories", "history", "events", "change_log", "job_runs", "thread_revision")

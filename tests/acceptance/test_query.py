@@ -6,9 +6,8 @@ from urllib.parse import quote
 import pytest
 
 from support.callers import THREAD, Caller, Tenant, refused
+from support.promises.checks import HALLS, TOKEN_BYTES, beyond_bounds
 from support.serving import RunningServer
-
-TOKEN_BYTES = 4
 
 
 def tokens(text: str) -> int:
@@ -35,6 +34,10 @@ class TestBounds:
     @pytest.mark.parametrize("budget", [0, -1, 100_001, 1.5, "3", True, None])
     def test_the_budget_has_limits(self, planner: Caller, budget: object) -> None:
         refused(planner.query("hall", budget_tokens=budget), 422, "invalid_request")
+
+    @pytest.mark.parametrize(("top_k", "budget"), [(1, 4096), (3, 4096), (HALLS, 1), (HALLS, 25), (HALLS, 40)])
+    def test_an_answer_stays_within_both(self, tenant: Tenant, top_k: int, budget: int) -> None:
+        assert beyond_bounds(tenant, top_k, budget) == []
 
     @pytest.mark.parametrize("budget", [1, 10, 25, 40, 4096])
     def test_items_stay_within_the_budget(self, planner: Caller, halls: list[str], budget: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application import reverting
+from memplane.domain.capabilities import Capability
 from memplane.domain.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import context, decide, listed, queue
@@ -359,6 +360,31 @@ class TestRights:
         assert revert(planner, thief)["outcome"] == "nothing_to_revert"
         assert revert(admin, thief)["reverted"] == {"memories_removed": 1, "turns_removed": 1}
         assert texts(honest) == set()
+
+    def test_what_it_does_not_reach_is_not_counted(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        write(thief, "The user books the hall.", "tasks")
+        say(thief, write(honest, PIANO, "profile")["id"], "reject")
+        body = {"user_id": USER, "category": "profile", "content": PIANO}
+        refused(honest.post("/v1/memories", body), 409, "value_rejected")
+        planner = tenant.caller("planner", scopes=EVERYTHING)
+        assert revert(planner, thief, dry_run=True)["not_reverted"] == {}
+        assert revert(admin, thief, dry_run=True)["not_reverted"] == {"writes_refused_since": 1}  # the control
+
+    @pytest.mark.needs(Capability.SEVERAL_TENANTS)
+    def test_another_tenants_key_is_not_found(self, other_tenant: Tenant, thief: Caller, admin: Caller) -> None:
+        write(thief, PIANO)
+        stranger = other_tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
+        theirs, unknown = (
+            stranger.post("/v1/admin/revert", {"key_id": each, "since": LONG_AGO})
+            for each in (thief.key_id, "0" * len(thief.key_id))
+        )
+        refused(theirs, 404, "not_found")
+        assert theirs.json()["detail"] == unknown.json()["detail"]
+        agent = stranger.post("/v1/admin/revert", {"of_agent": "supervisor", "since": LONG_AGO}).json()
+        assert (agent["outcome"], agent["items"]) == ("nothing_to_revert", [])
+        assert revert(admin, thief)["outcome"] == "reverted"  # the control
 
     def test_a_key_bound_to_users_reaches_these(self, tenant: Tenant, honest: Caller, thief: Caller) -> None:
         write(thief, PIANO)

@@ -16,6 +16,7 @@ from support.insights import insight as insight_of
 from support.key_requests import KEYS, create, holder, made
 from support.model_server import ModelServer, called
 from support.nights import Night
+from support.promises.checks import drawn_unvouched
 from support.transfer import OPERATING, exported, of, restored, taken
 from support.trusting import Trust
 
@@ -46,15 +47,8 @@ class TestRecording:
     """Without the scope a user's turn is stored, marked and recalled, and nothing is drawn from it."""
 
     @pytest.mark.parametrize("text", [SISTER, "I live in Berlin.", "I prefer concise answers."])
-    def test_nothing_is_drawn_from_an_unvouched_turn(
-        self, tenant: Tenant, caller: Caller, mute: Caller, text: str
-    ) -> None:
-        told = mute.say(text)
-        assert (told["outcome"], told["vouched"], told["extracted"]) == ("created", False, [])
-        assert drawn(tenant) == 0
-        told = caller.say(text)  # the control
-        assert (told["vouched"], len(told["extracted"])) == (True, 1)
-        assert drawn(tenant) > 0
+    def test_nothing_is_drawn_from_an_unvouched_turn(self, tenant: Tenant, text: str) -> None:
+        assert drawn_unvouched(tenant, text, WITHOUT, WITH) == []
 
     def test_it_is_recalled_as_a_turn_that_says_so(self, caller: Caller, mute: Caller) -> None:
         unvouched, vouched = (

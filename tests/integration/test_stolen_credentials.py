@@ -222,6 +222,7 @@ def test_temporary_objects_are_right_sql(admin: psycopg.Connection) -> None:
             assert found == (True,), name
 
 
+@pytest.mark.breaks
 def test_functions_of_the_owner_cannot_be_shadowed(
     admin: psycopg.Connection, database: Database, cluster: Cluster
 ) -> None:

@@ -122,7 +122,7 @@ async def look(uow: UnitOfWork, writer: Writer, user: str, within: Within, most:
         return found
     found.gone = {deed.id for deed in found.own}
     await _closure(uow, found, since, {deed.memory_id for deed in found.own})
-    await _beside(uow, found, since)
+    await _beside(uow, found, since, within)
     return found
 
 
@@ -213,7 +213,7 @@ def _rests(deed: Deed, lost: Collection[UUID]) -> bool:
     return any(deed.meta.get(name) in named for name in _QUOTES)
 
 
-async def _beside(uow: UnitOfWork, found: Found, since: datetime) -> None:
+async def _beside(uow: UnitOfWork, found: Found, since: datetime, within: Within) -> None:
     """What stands beside what comes back, and what else of the user the writer may have decided on."""
     store = uow.reverts
     back = {name for name in found.after if found.memories[name].user_id == found.user}
@@ -236,7 +236,7 @@ async def _beside(uow: UnitOfWork, found: Found, since: datetime) -> None:
     found.spoken = await store.spoken(found.user) if found.turns else []
     found.rejected = await store.rejected(found.user, found.going) if found.own else []
     found.buried = await store.buried(found.user, since) if found.own else []
-    found.refused = await store.refused(found.user, since)
+    found.refused = await store.refused(found.user, since, within.categories)
 
 
 def _receipt(deed: Deed) -> UUID:

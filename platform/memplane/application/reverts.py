@@ -169,8 +169,8 @@ class Reverts(Protocol):
         """Note that what was taken back holds again."""
         ...
 
-    async def refused(self, user_id: str, since: datetime) -> int:
-        """How many writes of a user were refused since a moment, whoever sent them."""
+    async def refused(self, user_id: str, since: datetime, categories: Collection[str]) -> int:
+        """How many writes of a user to some categories were refused since a moment, whoever sent them."""
         ...
 
     async def keys_made(self, writer: Writer) -> list[str]:

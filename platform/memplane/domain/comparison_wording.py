@@ -76,10 +76,10 @@ _TURNS = (
     ("set fixed", rf"^({_WHO}) (?:has )?(?:set|fixed) {_OWN} (.+?) (?:to|at) (.+)$", "{0}'s {1} is now {2}"),
     (
         "newer later higher above up upward upwards onwards more greater",
-        rf"(\d[\w.]*) (?:or|and) {_NEWER}{_APART}",
+        rf"(\d[\w.]{{0,40}}) (?:or|and) {_NEWER}{_APART}",
         "minimum {0}",
     ),
-    ("older earlier lower less fewer below", rf"(\d[\w.]*) (?:or|and) {_OLDER}{_APART}", "maximum {0}"),
+    ("older earlier lower less fewer below", rf"(\d[\w.]{{0,40}}) (?:or|and) {_OLDER}{_APART}", "maximum {0}"),
     ("half", r"\b[Hh]alf (?:of )?(?=(?:the|all|its|their|his|her)\b)", "50 percent of "),
     # what is liked
     (

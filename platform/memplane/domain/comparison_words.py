@@ -9,7 +9,7 @@ from memplane.domain.comparison_synonyms import CANONICAL, stem
 
 _TOKEN = re.compile(
     r"""
-    (?P<address>[\w.+-]+@[\w-]+(?:\.[\w-]+)+ | https?://\S+ | www\.\S+)
+    (?P<address>[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+ | https?://\S+ | www\.\S+)
   | (?P<phone>\+\d[\d ()-]{5,}\d)
   | (?P<monthly>\b(?:0?[1-9]|1[0-2])/(?:19|20)\d\d\b)
   | (?P<dotted>\d+(?:\.\d+){2,})

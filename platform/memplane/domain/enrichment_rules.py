@@ -30,7 +30,7 @@ _OF = rf"(?:the|my|his|her|their|our|a|an|{_OWNER})"
 _MAX_LENGTH = 20_000
 _BESIDE = 200
 """So many characters of the sentence are looked at on either side."""
-_IS_NAMED = re.compile(rf"\s*(?:the|{_POSSESSIVE})\s+(?:[\w'’]+['’]s\s+)?(\w+)\b[^,]*\b(?:is|was)(?:\s+called)?\s+$")
+_IS_NAMED = re.compile(rf"\A\s*(?:the|{_POSSESSIVE})\s+(?:[\w'’]+['’]s\s+)?(\w+)\b[^,]*\b(?:is|was)(?:\s+called)?\s+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,4 +44,4 @@ def frame(head: str, pattern: str, **more: Any) -> Frame:  # noqa: ANN401 - what
         more: the other attributes, where they differ from the usual.
     """
     rule, category, importance, confidence = head.split(" ")
-    return Frame(rule, re.compile(pattern), category, int(importance), float(confidence), **more)
+    return Frame(rule, re.compile(rf"\A(?:{pattern})"), category, int(importance), float(confidence), **more)

@@ -4,7 +4,7 @@ import re
 
 _KEEPSAKE = ("change", "event", "goal", "project", "plan", "activity", "identity.goal", "identity.dream")
 _ERRAND = re.compile(
-    r"(?:(?:am|have|been|will|want|hope|plan|need|going|trying) (?:to )?)*(?:to )?(?!(?:bought|buy|sold|ordered)\b)"
+    r"\A(?:(?:am|have|been|will|want|hope|plan|need|going|trying) (?:to )?)*(?:to )?(?!(?:bought|buy|sold|ordered)\b)"
     r"[\w-]+(?: (?!from|with|about|at|of|by|that|who)[\w'-]+){0,4}? "
     r"(?:tickets?|issues?|bugs?|containers?|process(?:es)?"
     r"|functions?|files?|folders?|queries|branch|commits?|pull requests?|PRs?|exceptions?|errors?|arrays?|threads?"

@@ -98,7 +98,7 @@ _TOGETHER = re.compile(
     re.IGNORECASE,
 )
 _PAST = re.compile(
-    r"(?:[\w' ]+ )?(?:died|passed|graduated|got|had|moved|bought|started|turned|gave|joined|retired|won|broke"
+    r"\A(?:[\w' ]+ )?(?:died|passed|graduated|got|had|moved|bought|started|turned|gave|joined|retired|won|broke"
     r"|was|were|went|visited|met|split|celebrated|took|decided|adopted|attended|hiked|travell?ed)\b"
 )
 _ADDRESSES = frozenset({"email", "e-mail", "email address", "e-mail address"})
@@ -107,10 +107,10 @@ _DENIED = re.compile(
     r"(?:definitely |certainly |really |just |now |actually )*(?:not|never|no|wrong|broken|dead|gone|over|hardly)\b"
 )
 _SAYS_NOTHING = re.compile(
-    r"(?:an? |the |very |so |really |just |too |actually )*(?:good|great|bad|important|secret"
+    r"\A(?:an? |the |very |so |really |just |too |actually )*(?:good|great|bad|important|secret"
     r"|private|unknown|simple|same|to (?:make|help|be|keep|get|do|have|give|see|show))\b"
 )
-_FIGURES = re.compile(r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\b|\w+ty\b", re.IGNORECASE)
+_FIGURES = re.compile(r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\wty\b", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 

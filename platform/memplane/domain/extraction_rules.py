@@ -77,7 +77,7 @@ _AUTHORITY = re.compile(
 _ENDED = re.compile(r"\bno longer |^do not |(?<=^am )not (?:originally )?| (?:any ?more|any longer)$")
 """The words of a sentence that take back what the rest of it says."""
 _AFTER_VERB = re.compile(
-    r"(?:am (?:\w+ )*?(?:into|of|about|with|on|by) |do not (?:\w+ )?(?:like|enjoy) |cannot stand |\w+ )(?:to )?"
+    r"\b(?:am (?:\w+ )*?(?:into|of|about|with|on|by) |do not (?:\w+ )?(?:like|enjoy) |cannot stand |\w+ )(?:to )?"
 )
 
 

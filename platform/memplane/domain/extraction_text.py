@@ -27,7 +27,7 @@ _PASTED = re.compile(
 _DROPPED_LINE = re.compile(
     r"^\s*(?:>|\||#|//|(?:\[?(?:system|assistant|user|human|ai|bot|admin|developer|tool)\]?|<\w+>) ?:)", re.IGNORECASE
 )
-_LABEL = re.compile(r"\s*(?:\[[\w ]{1,20}\]|<[\w ]{1,20}>|[\w-]{1,20}>|(?P<who>[A-Z][a-z]*(?: [A-Z][a-z]+)?):) ")
+_LABEL = re.compile(r"\A\s*(?:\[[\w ]{1,20}\]|<[\w ]{1,20}>|[\w-]{1,20}>|(?P<who>[A-Z][a-z]*(?: [A-Z][a-z]+)?):) ")
 _HEADING_WORDS = """
 well so note notes update ps context background fact info edit correction reminder disclaimer me fyi honestly answer
 summary profile bio about goal goals job location diet actually yes no ok okay hi hello hey remember also first second
@@ -77,8 +77,8 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 _LATER_QUESTION = re.compile(
-    r"[,;.-]+ (?=(?:and |so |but )?(?:can|could|would|will|do|does|did|what|how|is|are|should|which|where|when"
-    r"|why|who|any|have)\b)",
+    r"(?<![,;.-])[,;.-]+ (?=(?:and |so |but )?(?:can|could|would|will|do|does|did|what|how|is|are|should|which|where"
+    r"|when|why|who|any|have)\b)",
     re.IGNORECASE,
 )
 _SPLIT = re.compile(

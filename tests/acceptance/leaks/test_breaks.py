@@ -44,6 +44,7 @@ def leaks(world: World, voices: list[Voice], broken: Break, route: str) -> list[
 
 
 @pytest.mark.parametrize(("broken", "route"), LEAKS, ids=lambda value: value.name if isinstance(value, Break) else None)
+@pytest.mark.breaks
 def test_a_break_is_noticed(world: World, voices: list[Voice], broken: Break, route: str) -> None:
     assert leaks(world, voices, broken, route)
     assert leaks(world, voices, Break("nothing is broken"), route) == []  # and mended it is not
@@ -57,6 +58,7 @@ TWO_LAYERS = [
 
 
 @pytest.mark.parametrize(("one", "other", "route"), TWO_LAYERS)
+@pytest.mark.breaks
 def test_where_two_layers_guard_each_holds_alone(
     world: World, voices: list[Voice], one: Break, other: Break, route: str
 ) -> None:

@@ -429,12 +429,13 @@ class SqlReverts:
             these = (_O.tenant_id == self._tenant, _O.reverted_by.in_(some))
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=None))
 
-    async def refused(self, user_id: str, since: datetime) -> int:
-        """How many writes of a user were refused since a moment, whoever sent them."""
+    async def refused(self, user_id: str, since: datetime, categories: Collection[str]) -> int:
+        """How many writes of a user to some categories were refused since a moment, whoever sent them."""
         e = tables.events.c
         statement = sa.select(sa.func.count()).where(
-            e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse"
-        )
+            e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse",
+            e.category.in_(sorted(categories)),
+        )  # fmt: skip
         found: int = (await self._session.execute(statement)).scalar_one()
         return found
 

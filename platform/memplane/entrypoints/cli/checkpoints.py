@@ -23,7 +23,7 @@ app = typer.Typer(name="checkpoints", no_args_is_help=True, help="Checkpoints of
 
 Tenant = Annotated[str, typer.Option(help="The tenant.")]
 DEFAULT_TENANT = "default"
-_TYPE = re.compile(r"([\w.]+):(\w+)")
+_TYPE = re.compile(r"\A([\w.]+):(\w+)")
 
 
 def caller(tenant: str) -> Principal:

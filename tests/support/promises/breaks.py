@@ -1,0 +1,186 @@
+"""One deliberate break for each way in which a promise of the contract could be lost, and the check that notices it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memplane.adapters.sql.gateway_stores import SqlAnswers
+from memplane.application import deriving, drawing, ingest, placing, recall, reinstated_memories, remember
+from memplane.application.gateway import Write
+from memplane.application.jobs import running
+from memplane.application.keys import AGENT_SCOPES
+from memplane.domain import reconciling, rendering, tombstones
+from memplane.domain.comparison import Verdict
+from memplane.domain.memory import Memory, TrustState
+from memplane.domain.policy import Policy
+from memplane.domain.reconciling import Action, Decision
+from memplane.domain.scope import Scope
+from support.access_matrix import Categories, routes
+from support.callers import SUPERVISING, THREAD, USER, Tenant
+from support.promises.checks import (
+    CLAIMS,
+    FORGED_ITEM,
+    HALLS,
+    JAZZ,
+    authority_claimed,
+    beyond_bounds,
+    compatible_ended,
+    copies_left,
+    done_twice,
+    drawn_unvouched,
+    ended_by_the_past,
+    faded_twice,
+    restored_rejected,
+    said_again,
+    starved,
+    uncorrected,
+    uncounted,
+    unfenced,
+    written_beyond,
+)
+from support.proof_cases import BESIDE
+
+Patch = tuple[object, str, Any]
+"""Whose attribute, which, and what instead."""
+Function = Callable[..., Any]
+NEAREST = 20
+"""As many candidates as an index of nearest neighbours gives before somebody filters them."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A protection that is taken away at one place.
+
+    Attributes:
+        promise: the number of the promise in section 16 of the contract.
+        name: what is out of order.
+        patch: the place, and what stands there instead.
+        check: what notices it.
+        given: faults that the check needs besides, whether or not the protection is there.
+    """
+
+    promise: int
+    name: str
+    patch: Patch
+    check: Callable[[Tenant], list[str]]
+    given: Sequence[Patch] = ()
+
+    def __str__(self) -> str:
+        return f"{self.promise}: {self.name}"
+
+
+def always(value: object) -> Function:
+    """A function that has one answer."""
+    return lambda *_, **__: value
+
+
+def soon(value: object) -> Function:
+    """A coroutine that has one answer."""
+
+    async def answered(*_: object, **__: object) -> object:
+        return value
+
+    return answered
+
+
+def _confirmed_by_its_words(original: Function) -> Function:
+    def prepared(*given: Any, **more: Any) -> Memory:  # noqa: ANN401 - of the function
+        memory: Memory = original(*given, **more)
+        claims = any(word in memory.text.content for word in ("verified", "confirmed"))
+        return replace(memory, trust_state=TrustState.CONFIRMED) if claims else memory
+
+    return prepared
+
+
+def _without_proof(original: Function) -> Function:
+    """A comparison that takes whatever is alike for a contradiction."""
+
+    def compared(*given: Any, **more: Any) -> Verdict:  # noqa: ANN401 - of the function
+        verdict: Verdict = original(*given, **more)
+        return Verdict.CONTRADICTED if verdict in {Verdict.RELATED, Verdict.SUSPECTED} else verdict
+
+    return compared
+
+
+def _filtered_afterwards(original: Function) -> Function:
+    """A ranking of the nearest of all categories, of which those in scope are kept."""
+
+    async def ranked(reader: Any, scope: Scope, query: Any, by: Any, _limit: int, **more: Any) -> Any:  # noqa: ANN401
+        whole = replace(scope, categories=(*scope.categories, "event"))
+        found = await original(reader, whole, query, by, NEAREST, **more)
+        inside = await reader.units(scope, [each.id for each in found.standings])
+        return replace(found, standings=[each for each in found.standings if each.id in inside])
+
+    return ranked
+
+
+def _unbounded(original: Function, place: int) -> Function:
+    """A fit of items within bounds of which one is forgotten."""
+
+    def fitted(*given: Any) -> Any:  # noqa: ANN401 - of the function
+        return original(*given[:place], 10**9, *given[place + 1 :])
+
+    return fitted
+
+
+def _of_one_user(original: Function) -> Function:
+    """Following that ends at the first user."""
+
+    async def followed(write: Any, memory: Memory, *given: Any) -> bool:  # noqa: ANN401 - of the function
+        return memory.user_id == USER and await original(write, memory, *given)
+
+    return followed
+
+
+def _raising(*_: object, **__: object) -> None:
+    raise RuntimeError("a rule breaks")
+
+
+_MEMORY = {"user_id": USER, "category": "tasks", "content": "The hall is booked."}
+_TURN = {"user_id": USER, "thread_id": THREAD, "role": "user", "text": "The hall is booked."}
+_WRITES = {str(access): access for access in routes(categories=Categories.NOT_WRITTEN)}
+THINGS = ("piano", "boat", "horse", "garden", "canoe")
+
+BREAKS: tuple[Broken, ...] = (
+    Broken(2, "what was derived does not follow its source", (deriving, "_followed", soon(value=False)),
+           lambda tenant: copies_left(tenant, "of the same user")),
+    Broken(3, "nobody looks at the write allowlist (memories)", (Policy, "check_write", always(None)),
+           lambda tenant: written_beyond(tenant, _WRITES["POST /v1/memories"])),
+    Broken(3, "nobody looks at the write allowlist (turns)", (Policy, "check_write", always(None)),
+           lambda tenant: written_beyond(tenant, _WRITES["POST /v1/turns"])),
+    Broken(4, "a memory's words decide how far it is believed",
+           (remember, "prepare", _confirmed_by_its_words(remember.prepare)),
+           lambda tenant: authority_claimed(tenant, CLAIMS[0])),
+    Broken(4, "every key speaks for the person", (ingest, "is_vouched", always(value=True)),
+           lambda tenant: drawn_unvouched(tenant, "My sister is called Ingrid.", AGENT_SCOPES, SUPERVISING)),
+    Broken(5, "nobody looks at tombstones", (placing, "is_rejected", soon(value=False)),
+           lambda tenant: said_again(tenant, JAZZ)),
+    Broken(5, "keys of values keep case and signs", (tombstones, "skeleton", str),
+           lambda tenant: said_again(tenant, "the user LIKES j\u200bazz!", purged=True)),
+    Broken(6, "what is new overrules nothing", (placing, "decide", always(Decision(Action.CREATE))),
+           lambda tenant: uncorrected(tenant, "a replacement")),
+    Broken(6, "what is over counts like what is so", (reconciling, "is_ended", always(value=False)),
+           ended_by_the_past),
+    Broken(7, "copies of other users do not follow", (deriving, "_followed", _of_one_user(deriving._followed)),
+           lambda tenant: copies_left(tenant, "of another user")),
+    Broken(7, "a file is not compared with tombstones", (reinstated_memories, "is_rejected", soon(value=False)),
+           lambda tenant: restored_rejected(tenant, "restore")),
+    Broken(8, "top_k is forgotten", (recall, "fit", _unbounded(recall.fit, 1)),
+           lambda tenant: beyond_bounds(tenant, 3, 4096)),
+    Broken(8, "the budget is forgotten", (recall, "fit", _unbounded(recall.fit, 2)),
+           lambda tenant: beyond_bounds(tenant, HALLS, 25)),
+    Broken(9, "texts stand in a prompt as they are", (rendering, "quoted", lambda text: f'"{text}"'),
+           lambda tenant: unfenced(tenant, FORGED_ITEM)),
+    Broken(11, "answers are not remembered", (SqlAnswers, "keep", soon(value=True)),
+           lambda tenant: done_twice(tenant, "/v1/turns", _TURN, "turns")),
+    Broken(11, "a night's work is done whenever it is asked for", (running, "ONCE_A_DAY", frozenset()),
+           lambda tenant: faded_twice(tenant, THINGS)),
+    Broken(12, "the nearest are filtered afterwards", (recall, "rank", _filtered_afterwards(recall.rank)), starved),
+    Broken(13, "what is alike is overruled without proof",
+           (reconciling, "compare", _without_proof(reconciling.compare)),
+           lambda tenant: compatible_ended(tenant, BESIDE["what happens more than once"][0])),
+    Broken(14, "what is lost is not counted", (Write, "lost", always(None)),
+           lambda tenant: uncounted(tenant, ("I love jazz.", "My sister is called Ingrid.")),
+           given=((drawing, "extract", _raising),)),
+)  # fmt: skip
+"""Breaks of every promise but the first and the tenth, whose own are in `acceptance/leaks` and `test_crash.py`."""
