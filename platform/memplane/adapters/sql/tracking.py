@@ -39,17 +39,19 @@ _USER_TURNS = """
 SELECT count(*) AS turns FROM turns t
  WHERE {scope} AND t.role = 'user' AND t.id >= {first} AND t.recorded_at >= {since}"""
 
-# Served by ix_events_recalled, uq_turns_tenant_id_user_id_thread_id_seq and pk_turns.
+# Served by ix_events_recalled, uq_turns_tenant_id_user_id_thread_id_seq and pk_turns. When the turn was recorded is
+# looked up for each, as one value: a planner may join all turns of the tenant otherwise.
 _RECALLED = """
 SELECT count(*) AS queries, count(asked.turn_id) AS placed,
-       count(DISTINCT CASE WHEN o.recorded_at >= {since} THEN o.id END) AS recalled
+       count(DISTINCT CASE WHEN (SELECT o.recorded_at FROM turns o
+                                  WHERE o.tenant_id = {tenant} AND o.id = asked.turn_id) >= {since}
+                           THEN asked.turn_id END) AS recalled
   FROM (SELECT (SELECT t.id FROM turns t
                  WHERE {scope} AND t.user_id = e.user_id AND t.thread_id = e.thread_id AND t.role = 'user'
                    AND t.recorded_at <= e.ts
                  ORDER BY t.seq DESC LIMIT 1) AS turn_id
           FROM events e
-         WHERE {wanted} AND e.op = 'recall_on_demand' AND e.status = 'ok' AND e.ts >= {since}) AS asked
-       LEFT JOIN turns o ON o.tenant_id = {tenant} AND o.id = asked.turn_id"""
+         WHERE {wanted} AND e.op = 'recall_on_demand' AND e.status = 'ok' AND e.ts >= {since}) AS asked"""
 
 
 class SqlTrackingReader:
