@@ -13,9 +13,9 @@ NOW = frozenset({"active", "confirmed"})
 """What a question is answered with."""
 LISTED = NOW | {"ended"}
 """What a record is found by its id, list or relation: what is true no longer is still a record."""
-REFUSED = frozenset({"refused"})
-"""What a list of tombstones tells: values that a person refused."""
-PROPOSED = NOW | REFUSED | {"proposed"}
+REFUSED = frozenset({"refused", "rejected", "soft_deleted"})
+"""What a list of tombstones tells: values that a person refused, and memories that were rejected."""
+PROPOSED = NOW | {"proposed", "refused"}
 """What a list of proposals tells: values that wait for consent, and those that were decided on."""
 SAVED = frozenset({"saved"})
 """What is told of a supervisor's state."""
