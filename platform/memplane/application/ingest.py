@@ -179,6 +179,7 @@ async def append(
         seq, rev = seq + 1, rev + 1
         row = _turn(turn, seq, rev, write)
         rows.append((row, material))
+        write.effects.new_ids.append(row.id)
         answer.append(StoredTurn(row, created=True))
         if turn.external_id is not None:
             known[turn.external_id] = row

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.domain.consent import ProposalState, Verdict
 
 MAX_BULK = 100
@@ -67,7 +68,7 @@ class ConsentFilters(Request):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class ApproveRequest(Request):
+class ApproveRequest(DryRunRequest):
     """An approval needs no more words."""
 
     agent: Name | None = None
@@ -102,7 +103,7 @@ class BulkRequest(ApproveRequest):
     items: Annotated[list[BulkItem], Field(min_length=1, max_length=MAX_BULK)]
 
 
-class ConsentOutcome(Message):
+class ConsentOutcome(DryRunnable):
     """What a decision did."""
 
     outcome: Literal["approved", "rejected", "unchanged"]
@@ -127,7 +128,7 @@ class FailedDecision(Message):
     detail: str
 
 
-class BulkOutcome(Message):
+class BulkOutcome(DryRunnable):
     """What became of each decision, in the order sent."""
 
     items: list[ConsentOutcome | FailedDecision]

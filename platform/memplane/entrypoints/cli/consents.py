@@ -9,9 +9,10 @@ from rich.console import RenderableType
 
 from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
 from memplane.domain.consent import ProposalState
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, DryRun, Key, Limit, Url, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, reviewing, session
+from memplane.entrypoints.cli.written import planned
 
 app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
 _ADVICE: Mapping[str, str] = {
@@ -50,9 +51,10 @@ def list_consents(  # noqa: PLR0913 - one argument for each option
 
 
 @app.command()
-def approve(
+def approve(  # noqa: PLR0913 - one argument for each option
     proposal_id: ProposalId,
     *,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
@@ -61,7 +63,7 @@ def approve(
 ) -> None:
     """The person agrees: the value holds from now on."""
     with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
-        done = opened.client.approve(proposal_id, agent=opened.agent)
+        done = opened.client.approve(proposal_id, dry_run=dry_run or None, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
 
@@ -70,6 +72,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     proposal_id: ProposalId,
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
@@ -78,7 +81,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
     with advised(_ADVICE), reviewing(url, key, agent, data) as opened:
-        done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
+        done = opened.client.refuse(proposal_id, reason=reason, dry_run=dry_run or None, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
 
@@ -114,7 +117,7 @@ def _decided(done: ConsentOutcome) -> list[RenderableType]:
         told.append(plain(f"  memory {done.memory_id} holds the value", "dim"))
     if done.overruled:
         told.append(plain(f"  it takes the place of {', '.join(str(each) for each in done.overruled)}", "dim"))
-    return told
+    return [*told, *planned(done.dry_run)]
 
 
 def _fields(found: UserContext) -> list[RenderableType]:

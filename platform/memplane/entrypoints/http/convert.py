@@ -153,7 +153,7 @@ def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> E
 
 def new_memory_of(request: NewMemoryRequest) -> NewMemory:
     """A request as a new memory."""
-    given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields}
+    given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields if name != "dry_run"}
     words: dict[str, Any] = {name: given.pop(name) for name in _TEXT}
     words |= {name: tuple(value) for name, value in words.items() if isinstance(value, list)}
     given.pop("agent")
