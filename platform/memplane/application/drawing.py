@@ -10,14 +10,22 @@ from uuid import UUID
 from memplane.application.beside import Placed
 from memplane.application.corroborating import corroborate
 from memplane.application.gateway import Write
-from memplane.application.placing import Fresh, place
+from memplane.application.placing import STORED, Fresh, place
 from memplane.application.proposing import held_back, stated_in
+from memplane.application.quotas import charge
 from memplane.application.remember import NewMemory, prepare_drawn
 from memplane.application.targets import AUTHORITY
 from memplane.application.transaction import Interrupted
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
-from memplane.domain.errors import Conflict, EmbeddingMismatch, Invalid, MemplaneError, StorageUnavailable
+from memplane.domain.errors import (
+    Conflict,
+    EmbeddingMismatch,
+    Invalid,
+    MemplaneError,
+    QuotaExceeded,
+    StorageUnavailable,
+)
 from memplane.domain.extraction import Extracted, claimed, extract
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.policy import Policy
@@ -242,9 +250,12 @@ async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -
             result = await held_back(write, memory, statement.sensitive, readable)
             if result is None:
                 result = await place(write, fresh)
+                await charge(write, memory.user_id, writes=0, stores=result.outcome in STORED)
                 if result.outcome != REFUSED:
                     await corroborate(write, turn, stated, result.memory)
-    except (Conflict, Invalid):
+    except (Conflict, Invalid, QuotaExceeded) as error:
+        if isinstance(error, QuotaExceeded):
+            fresh.placed.clear()  # it names what was taken back
         write.refused(memory)
         return Drawn(None, memory.text.content, stated.category, REFUSED)
     except (StorageUnavailable, EmbeddingMismatch, Interrupted):

@@ -10,6 +10,7 @@ from memplane.application.drawing import Drawn, Lost, Statement, TurnFacts, draw
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.offload import in_thread
 from memplane.application.once import Once
+from memplane.application.quotas import charge
 from memplane.application.records import ChangeEntry, OperationalEvent
 from memplane.application.turns import NewTurn, is_vouched
 from memplane.application.vectors import SearchMaterial
@@ -90,6 +91,9 @@ class IngestTurns:
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
                 stored.update(zip(mine, await append(write, user_id, thread_id, pairs), strict=True))
+            for user_id in sorted({clean[i].user_id for i in places}):
+                fresh = sum(clean[i].user_id == user_id and stored[i].created for i in places)
+                await charge(write, user_id, writes=fresh, stores=fresh > 0)
             # all turns before the first fact: what becomes of facts that the agent may not read shows in no revision
             placed = Placed()
             for i in (i for i in places if stored[i].created):

@@ -53,6 +53,8 @@ from memplane.domain.undoing import Joining, Restated
 DISPUTES = "disputes"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
+STORED = frozenset({"created", "superseded", "disputed", "outdated", "updated"})
+"""Outcomes by which more is stored than before."""
 _TRIES = 3
 
 
