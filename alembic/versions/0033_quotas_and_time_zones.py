@@ -35,7 +35,8 @@ _ADD = """
 INSERT INTO public.user_usage AS u (tenant_id, user_id, memories, bytes, day, writes)
 SELECT n.tenant_id, n.user_id, {sign}sum({rows}), {sign}sum({size}), '', 0 FROM {source} n
  WHERE {counts} GROUP BY n.tenant_id, n.user_id ORDER BY n.tenant_id, n.user_id
-    ON CONFLICT (tenant_id, user_id) DO UPDATE SET memories = u.memories + excluded.memories, bytes = u.bytes + excluded.bytes"""
+    ON CONFLICT (tenant_id, user_id)
+    DO UPDATE SET memories = u.memories + excluded.memories, bytes = u.bytes + excluded.bytes"""
 _FUNCTION = """
 CREATE FUNCTION public.{table}_{event}_counted() RETURNS trigger LANGUAGE plpgsql SET search_path = {path}
 AS $$
@@ -45,11 +46,16 @@ END $$"""
 # a key that is bound to users sees their rows alone; of the others it learns the sum
 _TENANT_USAGE = f"""
 CREATE FUNCTION public.tenant_usage(today text) RETURNS TABLE (memories bigint, bytes bigint, writes bigint)
-LANGUAGE sql STABLE SET search_path = {_PATH} SET "memplane.users" = ''
+LANGUAGE plpgsql SET search_path = {_PATH}
 AS $$
-SELECT coalesce(sum(u.memories), 0)::bigint, coalesce(sum(u.bytes), 0)::bigint,
+DECLARE bound text := coalesce(current_setting('memplane.users', true), '');
+BEGIN
+  PERFORM set_config('memplane.users', '', true);
+  RETURN QUERY SELECT coalesce(sum(u.memories), 0)::bigint, coalesce(sum(u.bytes), 0)::bigint,
        coalesce(sum(u.writes) FILTER (WHERE u.day = today), 0)::bigint
-  FROM public.user_usage u WHERE u.tenant_id = {_TENANT} $$"""  # noqa: S608 - our own names
+    FROM public.user_usage u WHERE u.tenant_id = {_TENANT};
+  PERFORM set_config('memplane.users', bound, true);
+END $$"""  # noqa: S608 - our own names
 
 _SQLITE_BYTES = {
     "memories": (
@@ -160,7 +166,7 @@ def _sqlite() -> None:
             )
         size, counts = (part[table].format(row="n") for part in (_SQLITE_BYTES, _COUNTS))
         op.execute(
-            "INSERT INTO user_usage (tenant_id, user_id, memories, bytes, day, writes)"
+            "INSERT INTO user_usage (tenant_id, user_id, memories, bytes, day, writes)"  # noqa: S608 - our own names
             f" SELECT n.tenant_id, n.user_id, sum({_ROWS[table]}), sum({size}), '', 0 FROM {table} n"
             f" WHERE {counts} GROUP BY n.tenant_id, n.user_id"
             " ON CONFLICT (tenant_id, user_id) DO UPDATE SET"

@@ -57,6 +57,7 @@ from memplane.application.keys import Keys
 from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Worker
+from memplane.application.quotas import ReadQuotas
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
@@ -128,6 +129,7 @@ class Application:
         self.correct, self.delete_turn = writes.correct, writes.delete_turn
         self.revert = RevertWrites(self.storage, self.policies, gateway, now)
         self.imports = Imports(gateway)
+        self.quotas = ReadQuotas(self.storage, self.policies, now)
         self.exports = Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)

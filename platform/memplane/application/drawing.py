@@ -139,16 +139,17 @@ def _read(
     claims: list[Extracted] = []
     lost: list[Lost] = []
     speaker = speaker_name(turn.actor_id)
+    when = None if turn.event_time is None else turn.local(turn.event_time)
     with sparing(lost, "extracting"):
         found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
     limit = MAX_DRAWN - len(found)
     with sparing(lost, "extracting"):
         found += extract(
-            turn.text, speaker=speaker, when=turn.event_time, limit=limit,
+            turn.text, speaker=speaker, when=when, limit=limit,
             failing=lambda error: lost.append(failed(error, "extracting")),
         )  # fmt: skip
     with sparing(lost, "extracting"):
-        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=turn.event_time or now)
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=when or turn.local(now))
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     return found, claims, lost
 
@@ -202,7 +203,7 @@ def as_said(turn: Turn) -> NewTurn:
     """A stored turn as it was said, for the rules to read it again."""
     return NewTurn(
         turn.user_id, turn.thread_id, turn.role, turn.text, turn.actor_id, turn.agent_id, turn.run_id,
-        turn.event_time or turn.recorded_at,
+        turn.event_time or turn.recorded_at, time_zone=turn.time_zone,
     )  # fmt: skip
 
 

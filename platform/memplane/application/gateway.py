@@ -410,6 +410,11 @@ class Gateway:
         """Remember what the committed write noted of users."""
         self.activity.noted(write.principal.tenant, active, write.now)
 
+    async def time_zones(self, principal: Principal, users: Collection[str]) -> Mapping[str, str]:
+        """The time zones that some users set."""
+        async with self._storage.reading(principal.reach) as reader:
+            return await reader.time_zones(users)
+
     @contextmanager
     def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:
         """Let what comes after a request wait for it, from before it is prepared until it is over."""

@@ -1,6 +1,6 @@
 """Store the turns of conversations, word for word."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -17,12 +17,14 @@ from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import TURNS, turn_key
 from memplane.domain.errors import LimitExceeded, ValueRejected
+from memplane.domain.extraction_dates import names_time
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.removal import NAMES, name_key
 from memplane.domain.screening import plain
 from memplane.domain.text import normalise
+from memplane.domain.time_zones import offset_of
 
 MAX_BATCH = 1_000
 
@@ -80,7 +82,8 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean, facts = await in_thread(_prepared, principal, policy, new, now, speaker)
+        zones = await self._zones(principal, new)
+        clean, facts = await in_thread(_prepared, principal, policy, new, now, speaker, zones)
         material, stated = await self._material(clean, facts)
 
         async def work(write: Write) -> list[StoredTurn]:
@@ -103,6 +106,11 @@ class IngestTurns:
 
         users = {turn.user_id for turn in clean}
         return await self._gateway.run(principal, policy, now, work, users=users, once=once)
+
+    async def _zones(self, principal: Principal, new: Sequence[NewTurn]) -> Mapping[str, str]:
+        """The time zones of the users whose words name a time that depends on it."""
+        users = {turn.user_id for turn in new if _draws(turn) and names_time(turn.text)}
+        return await self._gateway.time_zones(principal, users) if users else {}
 
     async def _material(
         self, turns: Sequence[NewTurn], facts: Sequence[TurnFacts]
@@ -140,15 +148,20 @@ async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, 
     return replace(stored, drawn=told, elsewhere=readable.count(False))
 
 
+def _draws(turn: NewTurn) -> bool:
+    return turn.role is Role.USER and turn.auto_extract
+
+
 def _prepared(
-    principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str
+    principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str, zones: Mapping[str, str]
 ) -> tuple[list[NewTurn], list[TurnFacts]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
-    clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
+    clean = [
+        cleaned(principal, policy, replace(turn, time_zone=zones.get(turn.user_id)), f"turns[{place}].text")
+        for place, turn in enumerate(new)
+    ]
     return clean, [
-        statements_of(principal, policy, turn, now, agent)
-        if turn.role is Role.USER and turn.vouched and turn.auto_extract
-        else TurnFacts()
+        statements_of(principal, policy, turn, now, agent) if _draws(turn) and turn.vouched else TurnFacts()
         for turn in clean
     ]
 
@@ -248,6 +261,7 @@ def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> 
         external_id=clean_id(turn.external_id, "external_id"),
         auto_extract=turn.auto_extract,
         vouched=is_vouched(principal, turn.role, before=turn.vouched),
+        time_zone=turn.time_zone or offset_of(turn.event_time),
     )
 
 
@@ -268,6 +282,7 @@ def _turn(new: NewTurn, seq: int, rev: int, write: Write) -> Turn:
         external_id=new.external_id,
         key_id=write.principal.key_id,
         vouched=new.vouched,
+        time_zone=new.time_zone,
     )
 
 

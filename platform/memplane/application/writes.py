@@ -11,6 +11,7 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recovery import Recovery
 from memplane.application.remember import Remember
 from memplane.application.removing import DeleteTurns
+from memplane.application.user_settings import UserSettings
 
 
 class Writes:
@@ -23,6 +24,7 @@ class Writes:
         self.correct = Correct(gateway)
         self.ingest = IngestTurns(gateway)
         self.delete_turn = DeleteTurns(storage, gateway)
+        self.user_settings = UserSettings(gateway)
         deciding = (storage, policies, gateway, clock)
         self.consents = Consents(*deciding)
         self.conflicts = Conflicts(*deciding)

@@ -7,7 +7,7 @@ from typing import Unpack
 from uuid import UUID
 
 from memplane.client.calls import body_of, given, proposal_path, read, segment, write
-from memplane.client.connection import Connection
+from memplane.client.connection import Call, Connection
 from memplane.client.fields import ConflictFields, ConsentFields, ConsentNarrowing, DecisionEntry
 from memplane.client.lines import whole_lines
 from memplane.client.paging import PAGE_SIZE, each_of
@@ -23,8 +23,11 @@ from memplane.contracts.consents import (
     ConsentRecord,
     RefuseRequest,
     UserContext,
+    UserContextChange,
+    UserContextOutcome,
 )
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
+from memplane.contracts.quotas import Quotas
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
@@ -97,6 +100,14 @@ class RightsCalls:
         """The decided fields of a user's profile."""
         return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
 
+    async def set_time_zone(
+        self, user_id: str, time_zone: str | None, *, dry_run: bool | None = None, agent: str | None = None
+    ) -> UserContextOutcome:
+        """Set what relative dates mean in what a user says, by an IANA name; ``None`` removes it."""
+        body = body_of(UserContextChange, {"time_zone": time_zone} | given(dry_run=dry_run, agent=agent))
+        call = Call("PATCH", f"/v1/users/{segment(user_id)}/context", body)
+        return await self._connection.ask(call, UserContextOutcome)
+
     async def recover(
         self, user_id: str, since: datetime, *, cursor: UUID | str | None = None, limit: int | None = None,
         dry_run: bool | None = None, agent: str | None = None,
@@ -122,6 +133,10 @@ class RightsCalls:
         """Take back what one key or agent wrote, changed and decided since a moment; ask until it is ``finished``."""
         asked = given(key_id=key_id, of_agent=of_agent, since=since, dry_run=dry_run or None, agent=agent)
         return await self._connection.ask(write("/v1/admin/revert", body_of(RevertRequest, asked)), RevertReceipt)
+
+    async def quotas(self, user_id: str | None = None) -> Quotas:
+        """How much is stored in the tenant, and of a user, and how much may be."""
+        return await self._connection.ask(read("/v1/quotas", user_id=user_id), Quotas)
 
     async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.

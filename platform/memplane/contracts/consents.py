@@ -152,9 +152,26 @@ class ContextFieldRecord(Message):
     decided_at: Time
 
 
+class UserContextChange(ApproveRequest):
+    """What of a user's context can be set without a proposal."""
+
+    time_zone: Annotated[str, Field(min_length=1, max_length=63)] | None
+    """IANA name, such as `Pacific/Auckland`: what "tomorrow" and other relative dates mean from now on. Null: none."""
+
+
+class UserContextOutcome(DryRunnable):
+    """What a change of a user's context did."""
+
+    outcome: Literal["updated", "unchanged"]
+    user_id: str
+    time_zone: str | None
+
+
 class UserContext(Message):
     """What is decided of a user's profile, as far as the caller may read it."""
 
     user_id: str
+    time_zone: str | None = None
+    """By which relative dates are resolved; null: by the offset of each turn's `event_time`, else UTC."""
     items: list[ContextFieldRecord]
     """By field, the newest value first."""

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from memplane.contracts.base import Category, Importance, Message, Name, Request, Text, Time
+from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Request, Text, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
@@ -236,7 +236,8 @@ class NewTurnRequest(DryRunRequest):
     """Who spoke, when the role does not say it."""
     agent_id: Name | None = None
     run_id: Name | None = None
-    event_time: Time | None = None
+    event_time: LocalTime | None = None
+    """Its offset says what "tomorrow" means, unless the user's time zone is known."""
     external_id: Name | None = None
     """The caller's own name for it, unique per thread: the same one again is the same record."""
     auto_extract: bool = True
@@ -315,6 +316,8 @@ class TurnRecord(Message):
     external_id: str | None
     vouched: bool = True
     """False for a turn of role `user` that a key without `turns:user` recorded."""
+    time_zone: str | None = None
+    """The time zone or offset by which its relative dates are resolved; null: UTC."""
 
 
 class ChangeRecord(Message):

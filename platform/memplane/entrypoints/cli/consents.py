@@ -100,6 +100,33 @@ def profile(
     show(found, *_fields(found), as_json=json)
 
 
+def time_zone(  # noqa: PLR0913 - one argument for each option
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whose.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[ZONE]", help="IANA name, such as Europe/Berlin.", show_default="shown only"),
+    ] = None,
+    *,
+    unset: Annotated[bool, typer.Option("--unset", help="Remove it.")] = False,
+    dry_run: DryRun = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    agent: Agent = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show or set a user's time zone: what "tomorrow" means in what the user says from now on."""
+    if unset and name is not None:
+        raise typer.BadParameter("name a time zone, or --unset")
+    with session(url, key, agent, data) as opened:
+        if name is None and not unset:
+            found = opened.client.user_context(user, agent=opened.agent)
+            show(found, plain(found.time_zone or "not set: the offset of each message counts, else UTC"), as_json=json)
+            return
+        done = opened.client.set_time_zone(user, name, dry_run=dry_run or None, agent=opened.agent)
+    show(done, plain(f"{done.outcome}: {done.time_zone or 'not set'}"), *planned(done.dry_run), as_json=json)
+
+
 def _list(found: ConsentList) -> list[RenderableType]:
     if not found.items:
         return [plain("No proposal that this agent may decide on.", "dim")]

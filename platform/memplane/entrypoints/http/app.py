@@ -24,6 +24,7 @@ from memplane.entrypoints.http import (
     keys,
     observations,
     problems,
+    quotas,
     recovery,
     repeats,
     reverting,
@@ -66,6 +67,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(erasure.router)
     app.include_router(audit.router)
     app.include_router(jobs.router)
+    app.include_router(quotas.router)
     app.include_router(health.router)
     app.include_router(docs_page.router)
     return app

@@ -1,7 +1,7 @@
 """Routes of consent: proposals, decisions on them, and the fields that were decided."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Query
@@ -25,6 +25,8 @@ from memplane.contracts.consents import (
     FailedDecision,
     RefuseRequest,
     UserContext,
+    UserContextChange,
+    UserContextOutcome,
 )
 from memplane.domain.consent import Verdict
 from memplane.entrypoints.http import examples
@@ -96,7 +98,19 @@ async def acknowledge(
 async def user_context(user_id: Name, app: App, caller: Caller, agent: Agent = None) -> UserContext:
     """Fields that a person consented to, or that enough turns corroborated; those that the agent may read."""
     found = await app.consents.context(caller, user_id, agent)
-    return UserContext(user_id=user_id, items=[_field(each) for each in found])
+    zone = await app.writes.user_settings.time_zone(caller, user_id)
+    return UserContext(user_id=user_id, time_zone=zone, items=[_field(each) for each in found])
+
+
+@router.patch("/users/{user_id:text}/context", responses=described(409, 413), summary="Set a user's time zone")
+async def change_user_context(
+    user_id: Name, request: UserContextChange, app: App, caller: Caller
+) -> UserContextOutcome:
+    """What relative dates mean in what the user says from now on. For fully trusted keys."""
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    done = await run.writes.user_settings.set_time_zone(caller, user_id, request.time_zone, request.agent)
+    outcome: Literal["updated", "unchanged"] = "updated" if done.changed else "unchanged"
+    return await run.answer(UserContextOutcome(outcome=outcome, user_id=done.user_id, time_zone=done.name))
 
 
 def _kept(decided: Decided) -> tuple[int, BaseModel]:

@@ -41,6 +41,8 @@ from memplane.domain.scope import Filters
 from memplane.domain.text import TOKEN_COUNTER
 
 _TEXT = tuple(MemoryText.__slots__)
+_ASSIGNED = frozenset({"vouched", "time_zone"})
+"""What the server says of a turn, and not its caller."""
 _RECORDED = tuple(name for name in MemoryRecord.model_fields if name != "possible_conflicts")
 
 
@@ -163,7 +165,7 @@ def new_memory_of(request: NewMemoryRequest) -> NewMemory:
 
 def new_turn_of(request: NewTurnRequest) -> NewTurn:
     """A request as a new turn."""
-    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name != "vouched"})
+    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name not in _ASSIGNED})
 
 
 def record_of(memory: Memory, conflicts: Conflicting | None = None) -> MemoryRecord:
