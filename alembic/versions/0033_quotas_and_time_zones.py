@@ -148,12 +148,14 @@ def _postgresql() -> None:
                 f"CREATE TRIGGER {table}_{event}_usage AFTER {timing.format(table=table)}"
                 f" FOR EACH STATEMENT EXECUTE FUNCTION {table}_{event}_counted()"
             )
-    body = _added("memories", "(SELECT OLD.*)", "-") + ";" + _added("memories", "(SELECT NEW.*)")
-    op.execute(_FUNCTION.format(table="memories", event="changed", path=_PATH, body=body))
+    # looked at within: a condition of the trigger would keep the columns from being dropped
     changed = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in _TEXTS)
+    moved = "(OLD.state = 'soft_deleted') <> (NEW.state = 'soft_deleted')"
+    both = f"{_added('memories', '(SELECT OLD.*)', '-')};{_added('memories', '(SELECT NEW.*)')}"
+    body = f"\n  IF {moved} OR {changed} THEN{both};\n  END IF"
+    op.execute(_FUNCTION.format(table="memories", event="changed", path=_PATH, body=body))
     op.execute(
         "CREATE TRIGGER memories_changed_usage AFTER UPDATE ON memories FOR EACH ROW"
-        f" WHEN ((OLD.state = 'soft_deleted') <> (NEW.state = 'soft_deleted') OR {changed})"
         " EXECUTE FUNCTION memories_changed_counted()"
     )
 

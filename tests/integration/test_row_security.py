@@ -20,7 +20,7 @@ OWNED = {"tombstones": "scope"} | dict.fromkeys(
         "memories", "turns", "thread_revision", "change_log", "entities", "events", "consent_proposals", "checkpoints",
         "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints", "user_context", "context_signals",
         "sessions", "pair_checks", "token_budgets", "job_users", "user_activity", "unit_removals",
-        "undo_records",
+        "undo_records", "user_settings", "user_usage",
     ),
     "user_id",
 )  # fmt: skip

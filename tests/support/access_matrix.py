@@ -186,6 +186,11 @@ ACCESS: Sequence[Access] = (
     ),
     Access("DELETE", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
     Access("GET", "/v1/users/{user_id:text}/context", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
+    Access(
+        "PATCH", "/v1/users/{user_id:text}/context", _WRITE, Categories.NONE, Tenants.THREADS,
+        body=lambda _: {"time_zone": "Europe/Berlin"},
+    ),
+    Access("GET", "/v1/quotas", _ADMIN, Categories.NONE, Tenants.NONE),
     Access("GET", "/v1/conflicts", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, conflict=True),
     Access(
         "POST", "/v1/conflicts/{conflict_id}/decide", _WRITE, Categories.ABSENT, Tenants.ABSENT, conflict=True,

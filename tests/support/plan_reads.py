@@ -135,6 +135,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     ),
     "proposals of a tenant": lambda reader: reader.proposals(asked(), before=IDS[0], limit=50),
     "proposals by their ids": lambda reader: reader.proposals(asked(ids=tuple(IDS)), before=None, limit=50),
+    "time zones": lambda reader: reader.time_zones(["user-3", "user-4"]),
     "context": lambda reader: reader.context(replace(NAMED, turns=False), 200),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),
 }

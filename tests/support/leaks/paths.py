@@ -131,6 +131,9 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     yield _one("/history", record, EVER, EVER)  # what overruled it is told beside it
     yield _one("/why", record, EVER, LISTED)
     yield _one("/related", record, LISTED, LISTED, limit=100)
+    for verb in ("retract", "demote"):  # tried: it shows what it would change, and what follows from that
+        route, path = f"POST {LIST}/{{memory_id}}/{verb}", f"{LIST}/{record.id}/{verb}"
+        yield Ask(route, "dry run", EVER, path, body={"dry_run": True}, target=record, own=EVER)
     if "entity" in record.words:
         path = f"{ENTITIES}/{world.entity(record)}"
         yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)
