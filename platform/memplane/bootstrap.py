@@ -28,10 +28,8 @@ from memplane.application.browse import Browse
 from memplane.application.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints import Checkpoints
 from memplane.application.closing import CloseSessions
-from memplane.application.conflicts import Conflicts
-from memplane.application.consents import Consents
 from memplane.application.context import TellContext
-from memplane.application.correcting import Correct
+from memplane.application.dry_run import DryRun
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.entities import Entities
@@ -39,10 +37,8 @@ from memplane.application.erasing import EraseUsers
 from memplane.application.erasures import NoLedger
 from memplane.application.explaining import ExplainMemory
 from memplane.application.exporting import Exports
-from memplane.application.feedback import Feedback
 from memplane.application.gateway import Gateway
 from memplane.application.importing import Imports
-from memplane.application.ingest import IngestTurns
 from memplane.application.items import Items
 from memplane.application.jobs.co_recalling import JOB as CO_RECALL
 from memplane.application.jobs.co_recalling import co_recalls
@@ -60,19 +56,16 @@ from memplane.application.jobs.thinking import Thinking
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
-from memplane.application.observing import Observe
 from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
 from memplane.application.policy_admin import PolicyAdministration
 from memplane.application.ports import Worker
+from memplane.application.quotas import ReadQuotas
 from memplane.application.rates import RateLimits
 from memplane.application.recall import RecallMemories
 from memplane.application.records import Rate
-from memplane.application.recovery import Recovery
 from memplane.application.reembedding import Reembedding
 from memplane.application.refusals import Refusals
-from memplane.application.remember import Remember
-from memplane.application.removing import DeleteTurns
 from memplane.application.replaying import ReplayErasures
 from memplane.application.reverting import RevertWrites
 from memplane.application.threads import Threads
@@ -80,6 +73,7 @@ from memplane.application.tokens import Authenticate
 from memplane.application.tracking import Tracking
 from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
 from memplane.application.verdicts import Verdicts
+from memplane.application.writes import Writes
 from memplane.domain import capabilities, pii
 from memplane.domain.errors import SettingsError
 from memplane.domain.principal import Reach
@@ -134,12 +128,13 @@ class Application:
         self.verifier = verifier_of(settings)
         tokens = None if self.verifier is None else tokens_of(settings, self.verifier, self.policies, self.storage)
         self.authenticate = Authenticate(self.keys, tokens)
-        self.remember = Remember(gateway)
-        self.observe = Observe(self.policies, self.remember)
-        self.feedback, self.correct = Feedback(gateway), Correct(gateway)
+        self.writes = writes = Writes(gateway, self.storage, self.policies, now)
+        self.remember, self.feedback, self.ingest = writes.remember, writes.feedback, writes.ingest
+        self.consents, self.conflicts, self.recovery = writes.consents, writes.conflicts, writes.recovery
+        self.correct, self.delete_turn = writes.correct, writes.delete_turn
+        self.quotas = ReadQuotas(self.storage, self.policies, now)
         deciding = (self.storage, self.policies, gateway, now)
-        self.consents, self.conflicts, self.verdicts = Consents(*deciding), Conflicts(*deciding), Verdicts(*deciding)
-        self.recovery, self.revert = Recovery(*deciding), RevertWrites(*deciding)
+        self.verdicts, self.revert = Verdicts(*deciding), RevertWrites(*deciding)
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay = ReplayErasures(self.storage, self.erase, now)
@@ -163,7 +158,6 @@ class Application:
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
-        self.ingest, self.delete_turn = IngestTurns(gateway), DeleteTurns(self.storage, gateway)
         asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
         self.recall, self.context, self.explain = RecallMemories(asking), TellContext(asking), ExplainMemory(asking)
         self.items = Items(asking, gateway, self.remember)
@@ -176,6 +170,11 @@ class Application:
     def _counts_co_recalls(self) -> bool:
         """Whether it is counted what is recalled together: not where the job is switched off."""
         return self.policies.current.workers.schedules.get(CO_RECALL) is not None
+
+    def dry_run(self) -> tuple[DryRun, Writes]:
+        """A gateway that rolls back, for one request, and the writes through it."""
+        gateway = DryRun(self.gateway)
+        return gateway, Writes(gateway, self.storage, self.policies, now)
 
     async def open(self) -> None:
         """Connect, refuse a database that does not fit, and begin the background tasks."""

@@ -39,6 +39,8 @@ KEYED = {
     "sql/removals.py SqlRemovals.remove": "removes a turn that `lock` has locked",
     "sql/upkeep.py SqlUpkeep.purge": "removes memories that are locked, found through the predicate or by a job",
     "sql/activity.py SqlActivity._been_away": "when users of a write were last there; shown to nobody",
+    "sql/user_settings.py SqlUsage.of_user": "numbers of what is stored of a user whom the caller may touch; no memory",
+    "sql/user_settings.py tenant_usage": "numbers of what is stored in the tenant; no memory",
     "sql/upkeep.py _may_fade": "a condition of the two statements of the work of the night",
     "sql/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
     "sql/upkeep.py SqlUpkeep.users_of_derived": "names users to lock, whose memories rest on sources; shown to nobody",

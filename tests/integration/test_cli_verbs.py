@@ -50,6 +50,34 @@ def line(told: str) -> str:
     return " ".join(told.replace("│", " ").split())
 
 
+# What would happen
+
+
+@pytest.mark.parametrize("command", [("retract",), ("reject",), ("forget",), ("correct",), ("pin",)])
+def test_a_dry_run_tells_and_changes_nothing(served: Served, command: tuple[str, ...]) -> None:
+    user = f"tried-{command[0]}"
+    memory = remember(served, user, "Vera lives in Berlin.", category="event")
+    words = ("Vera lives in Munich.",) if command == ("correct",) else ()
+    done = served.run(*command, memory, *words, "--dry-run")
+    assert done.code == 0, done.err
+    assert "dry run: nothing was stored" in done.out
+    assert record(served, memory).version == 1
+    assert contents(served, user) == ["Vera lives in Berlin."]
+    assert served.run(*command, memory, *words).code == 0
+    assert record(served, memory).version > 1  # the control
+
+
+def test_a_dry_run_of_a_new_memory_names_rule_and_words(served: Served) -> None:
+    remember(served, "tried", "Vera lives in Berlin.", category="event")
+    new = ("remember", "Vera lives in Munich.", "--user", "tried", "--category", "event", "--dry-run")
+    told = line(served.run(*new).out)
+    assert "superseded" in told
+    assert "berlin / munich" in told
+    document = served.run(*new, "--json").document
+    assert [each["event"] for each in document["dry_run"]["changes"]] == ["SUPERSEDE", "ADD"]
+    assert contents(served, "tried") == ["Vera lives in Berlin."]
+
+
 # What is said of a memory
 
 

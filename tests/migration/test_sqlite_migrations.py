@@ -22,12 +22,17 @@ SQLITE_ALONE = {
     ("index", "ix_memories_scope"),
     ("index", "ix_turns_scope"),
     ("trigger", "memories_added"),
+    ("trigger", "memories_added_usage"),
     ("trigger", "memories_changed"),
+    ("trigger", "memories_changed_usage"),
     ("trigger", "memories_removed"),
+    ("trigger", "memories_removed_usage"),
     ("trigger", "memory_sources_changed"),
     ("trigger", "memory_sources_noted"),
     ("trigger", "turns_added"),
+    ("trigger", "turns_added_usage"),
     ("trigger", "turns_removed"),
+    ("trigger", "turns_removed_usage"),
 }
 """What the migrations make on SQLite that the models do not know."""
 

@@ -50,6 +50,7 @@ class Tenants(Enum):
     OPERATED = "another tenant's stay as they are, and a foreign id is as if it were not there"
     LINES = "what is written is the caller's own, and foreign ids in it lead nowhere"
     EXPORTED = "a user of another tenant has nothing that could be exported"
+    SETTINGS = "settings and counts are those of the caller's own tenant; see test_time_zones and test_quotas"
     NONE = "the route touches no tenant"
 
 
@@ -202,6 +203,11 @@ ACCESS: Sequence[Access] = (
     ),
     Access("DELETE", _CHECKPOINT, _STATE, Categories.NONE, Tenants.THREADS),
     Access("GET", "/v1/users/{user_id:text}/context", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, proposal=True),
+    Access(
+        "PATCH", "/v1/users/{user_id:text}/context", _WRITE, Categories.NONE, Tenants.SETTINGS,
+        body=lambda _: {"time_zone": "Europe/Berlin"},
+    ),
+    Access("GET", "/v1/quotas", _ADMIN, Categories.NONE, Tenants.SETTINGS),
     Access("GET", "/v1/conflicts", _READ, Categories.LEFT_OUT, Tenants.LEFT_OUT, conflict=True),
     Access(
         "POST", "/v1/conflicts/{conflict_id}/decide", _WRITE, Categories.ABSENT, Tenants.ABSENT, conflict=True,

@@ -65,6 +65,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         {"user_id": f"'user-' || n % {USERS}", "began_at": "'2026-06-01'::timestamptz - n * interval '1 hour'"}
         | {"resumed_at": f"CASE WHEN n >= {USERS} THEN '2026-06-01'::timestamptz - n * interval '30 minutes' END"},
     ),
+    "user_settings": (2_000, {"user_id": "'user-' || n", "time_zone": "'Europe/Berlin'"}),
     "token_budgets": (USERS * 90, {"user_id": f"'user-' || n % {USERS}", "day": f"'day-' || n / {USERS}"}),
     "pair_checks": (
         USERS * 500,

@@ -13,7 +13,7 @@ GROWING = {
     "entities", "entity_aliases", "memory_entities", "memory_sources", "idempotency_keys", "consent_proposals",
     "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history", "sessions", "token_budgets", "pair_checks", "job_users",
-    "user_activity", "undo_records",
+    "user_activity", "undo_records", "user_settings",
 }  # fmt: skip
 
 

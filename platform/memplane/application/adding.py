@@ -8,12 +8,13 @@ from memplane.application.gateway import Gateway, Write
 from memplane.application.incoming import UNCHANGED, Attempt, Incoming, Outcomes, Taking
 from memplane.application.ingest import append, cleaned
 from memplane.application.offload import in_thread
-from memplane.application.placing import Fresh, place
+from memplane.application.placing import STORED, Fresh, place
 from memplane.application.proposing import held_back, stated_in
+from memplane.application.quotas import charge
 from memplane.application.remember import NewMemory, prepare
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
-from memplane.domain.errors import Forbidden, MemplaneError
+from memplane.domain.errors import Forbidden, MemplaneError, QuotaExceeded
 from memplane.domain.memory import Memory, MemoryText, Source, Visibility
 from memplane.domain.profile_statements import Stated
 
@@ -47,6 +48,8 @@ async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) ->
                 async with write.attempt():
                     outcomes.note(number, await _written(write, each, material[number], speaker, placed))
             except MemplaneError as error:
+                if isinstance(error, QuotaExceeded):
+                    placed.clear()  # it names what was taken back
                 outcomes.refuse(number, error)
         for number, line in enumerate(lines):
             if line.record is not None and number not in admitted:
@@ -89,10 +92,13 @@ async def _written(
     """
     if isinstance(each, NewTurn):
         (stored,) = await append(write, each.user_id, each.thread_id, [(each, material)])
+        if stored.created:
+            await charge(write, each.user_id)
         return "created" if stored.created else UNCHANGED
     memory, stated = each
     waiting = await held_back(write, memory, stated, write.policy.allowlist(agent).read)
     done = waiting or await place(write, Fresh(memory, material, agent, placed))
     if done.outcome == "refused":
         raise rejected()
+    await charge(write, memory.user_id, stores=done.outcome in STORED)
     return done.outcome

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from memplane.application.activity import ActivityLog
 from memplane.application.embedders import Embedders
@@ -11,6 +10,7 @@ from memplane.application.ports import Accesses, Clock, Policies, Storage, Unit
 from memplane.application.records import Access, OperationalEvent
 from memplane.application.vectors import Query
 from memplane.domain.asking import names_in, phrases_in, spans_in
+from memplane.domain.extraction_dates import names_time
 from memplane.domain.fusion import Asked
 from memplane.domain.memory import Memory
 from memplane.domain.policy import Policy, RankingProfile
@@ -19,6 +19,7 @@ from memplane.domain.rendering import Item
 from memplane.domain.scope import Scope
 from memplane.domain.terms import asked
 from memplane.domain.text import normalise, words
+from memplane.domain.time_zones import local
 
 MAX_QUERY_TERMS = 64
 SEARCH, ON_DEMAND = "search", "recall_on_demand"
@@ -37,12 +38,17 @@ class Asking:
     activity: ActivityLog
     clock: Clock
 
-    async def asked_of(self, text: str | None, profile: RankingProfile, now: datetime) -> tuple[Query, Asked]:
+    async def asked_of(
+        self, text: str | None, profile: RankingProfile, principal: Principal, scope: Scope
+    ) -> tuple[Query, Asked]:
         """A question as the database takes it, and what it says beside its words; before a transaction opens.
+
+        Times that it names are of the time zone of the user whom it is about, if it names one who set it.
 
         Raises:
             InvalidText: it cannot be read.
         """
+        now = scope.now
         if text is None or not text.strip():
             return Query(asked(""), (), None), Asked(now, wordless=True)
         clean = normalise(text, "query")
@@ -50,7 +56,14 @@ class Asking:
         found = asked(clean, MAX_QUERY_TERMS)
         names = names_in(clean) if profile.by_entity else ()
         query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vectors, names=names)
-        return query, Asked(now, spans_in(clean, now), phrases_in(clean, found))
+        zone = await self._zone(principal, scope.filters.user_id) if names_time(clean) else None
+        return query, Asked(now, spans_in(clean, local(now, zone)), phrases_in(clean, found))
+
+    async def _zone(self, principal: Principal, user_id: str | None) -> str | None:
+        if user_id is None:
+            return None
+        async with self.storage.reading(principal.reach) as reader:
+            return (await reader.time_zones([user_id])).get(user_id)
 
     def note(
         self,

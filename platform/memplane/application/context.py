@@ -134,7 +134,7 @@ class TellContext:
             read_scope(principal, policy, categories, asking.clock(), Filters(user_id=user)), procedures=False
         ).as_of(None, None)
         profile = policy.ranking(None)
-        query, asked = await asking.asked_of(call.message, profile, scope.now)
+        query, asked = await asking.asked_of(call.message, profile, principal, scope)
         by = By(profile, asking.embedders.own.name, asked)
         await asking.guard.check(principal.tenant)
         async with asking.storage.reading(principal.reach) as reader:

@@ -11,6 +11,7 @@ from memplane.application.gateway import Gateway, Write
 from memplane.application.offload import in_thread
 from memplane.application.placing import SUPERSEDES, Outcome, note_mentions
 from memplane.application.proposing import change_held_back
+from memplane.application.quotas import charge
 from memplane.application.records import Edge
 from memplane.application.remember import NewMemory, prepare, require_interval, sources_scope
 from memplane.application.restoring import kept
@@ -102,6 +103,7 @@ async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory,
     right = ruled.memory
     if not await write.uow.memories.add(right, material):
         raise Conflict("another memory of this user and category says exactly this already")
+    await charge(write, right.user_id)
     await note_mentions(write, right)
     gone = (old.id, *ruled.overruled)
     await write.uow.graph.link([Edge(right.id, each, 1.0, SUPERSEDES) for each in gone], write.now)

@@ -10,14 +10,22 @@ from uuid import UUID
 from memplane.application.beside import Placed
 from memplane.application.corroborating import corroborate
 from memplane.application.gateway import Write
-from memplane.application.placing import Fresh, place
+from memplane.application.placing import STORED, Fresh, place
 from memplane.application.proposing import held_back, stated_in
+from memplane.application.quotas import charge
 from memplane.application.remember import NewMemory, prepare_drawn
 from memplane.application.targets import AUTHORITY
 from memplane.application.transaction import Interrupted
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
-from memplane.domain.errors import Conflict, EmbeddingMismatch, Invalid, MemplaneError, StorageUnavailable
+from memplane.domain.errors import (
+    Conflict,
+    EmbeddingMismatch,
+    Invalid,
+    MemplaneError,
+    QuotaExceeded,
+    StorageUnavailable,
+)
 from memplane.domain.extraction import Extracted, claimed, extract
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.policy import Policy
@@ -136,16 +144,17 @@ def _read(
     claims: list[Extracted] = []
     lost: list[Lost] = []
     speaker = speaker_name(turn.actor_id)
+    when = None if turn.event_time is None else turn.local(turn.event_time)
     with sparing(lost, "extracting"):
         found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
     limit = MAX_DRAWN - len(found)
     with sparing(lost, "extracting"):
         found += extract(
-            turn.text, speaker=speaker, when=turn.event_time, limit=limit,
+            turn.text, speaker=speaker, when=when, limit=limit,
             failing=lambda error: lost.append(failed(error, "extracting")),
         )  # fmt: skip
     with sparing(lost, "extracting"):
-        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=turn.event_time or now)
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=when or turn.local(now))
         claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     return found, claims, lost
 
@@ -199,7 +208,7 @@ def as_said(turn: Turn) -> NewTurn:
     """A stored turn as it was said, for the rules to read it again."""
     return NewTurn(
         turn.user_id, turn.thread_id, turn.role, turn.text, turn.actor_id, turn.agent_id, turn.run_id,
-        turn.event_time or turn.recorded_at,
+        turn.event_time or turn.recorded_at, time_zone=turn.time_zone,
     )  # fmt: skip
 
 
@@ -256,9 +265,12 @@ async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -
             result = await held_back(write, memory, statement.sensitive, readable)
             if result is None:
                 result = await place(write, fresh)
+                await charge(write, memory.user_id, writes=0, stores=result.outcome in STORED)
                 if result.outcome != REFUSED:
                     await corroborate(write, turn, stated, result.memory)
-    except (Conflict, Invalid):
+    except (Conflict, Invalid, QuotaExceeded) as error:
+        if isinstance(error, QuotaExceeded):
+            fresh.placed.clear()  # it names what was taken back
         write.refused(memory)
         return Drawn(None, memory.text.content, stated.category, REFUSED)
     except (StorageUnavailable, EmbeddingMismatch, Interrupted):

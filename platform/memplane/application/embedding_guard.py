@@ -23,22 +23,31 @@ class EmbeddingGuard:
         self._clock = clock
         self._checked: set[str] = set()
 
-    async def check(self, tenant: str) -> None:
+    async def check(self, tenant: str, *, record: bool = True) -> None:
         """Return when the tenant's vectors are of a model that this process runs.
+
+        Args:
+            tenant: the tenant.
+            record: whether the first use of the tenant records the model.
 
         Raises:
             EmbeddingMismatch: another model made them.
         """
         if tenant in self._checked:
             return
-        found = await self._storage.write(Reach(tenant), self._recorded)
+        found = await self._storage.write(Reach(tenant), self._recorded if record else self._expected)
         if found.model is None or found.model.key not in self._embedders.known:
             runs = " and ".join(map(str, self._embedders.known.values()))
             raise EmbeddingMismatch(
                 f"this tenant's memories were embedded by {found.model}, this server runs {runs}: "
                 f"start it with the same model"
             )
-        self._checked.add(tenant)
+        if record:
+            self._checked.add(tenant)
+
+    async def _expected(self, uow: UnitOfWork) -> InForce:
+        found = await uow.setting(SETTING)
+        return InForce(self._embedders.own) if found is None else InForce.of(found)
 
     async def _recorded(self, uow: UnitOfWork) -> InForce:
         found = await uow.setting(SETTING)

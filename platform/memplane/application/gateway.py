@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memplane.application.activity import ActivityLog
+from memplane.application.effects import Change, Effects
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.erasures import Ledger
@@ -20,7 +21,7 @@ from memplane.application.offload import offload
 from memplane.application.once import Once, replayed, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.queues import UnderWay, UserQueues
-from memplane.application.records import EXTRACT, BuriedValues, Linked, OperationalEvent
+from memplane.application.records import EXTRACT, BuriedValues, Linked, OperationalEvent, Proposal
 from memplane.application.telling import Noted, tell
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial, Vector
@@ -64,6 +65,7 @@ class Write:
     model: str
     ledger: Ledger
     imported: bool = False
+    effects: Effects = field(default_factory=Effects)
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
     _told: list[Noted] = field(default_factory=list)
@@ -114,7 +116,9 @@ class Write:
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:
         """Work that is taken back alone, with what was noted of it, when it fails."""
+        done = self.effects
         noted: tuple[list[Any], ...] = (self._history, self._events, self._told, self._undo)
+        noted += (done.changes, done.proposals, done.new_ids)
         counts = [len(each) for each in noted]
         try:
             async with self.uow.attempt():
@@ -147,7 +151,12 @@ class Write:
         told = {**(meta or {}), **_categories(memory, before)}
         entry = self._entry(event, memory.id, memory.user_id, told)
         old = before.text.content if before else None
-        self._history.append(replace(entry, old_ref=old, new_ref=memory.text.content))
+        entry = replace(entry, old_ref=old, new_ref=memory.text.content)
+        self._history.append(entry)
+        is_new = before is None or before.id != memory.id
+        self.effects.changes.append(Change(entry, memory, is_new))
+        if is_new:
+            self.effects.new_ids.append(memory.id)
         self._note_undo(entry, memory, before, said)
         similarity = told.get("similarity")
         sim = similarity if isinstance(similarity, float) else None
@@ -200,6 +209,12 @@ class Write:
     def refused(self, memory: Memory) -> None:
         """Note that a memory was not stored."""
         self._events.append(replace(self.event("refuse", memory), status="skipped", memory_id=None))
+
+    def proposed(self, proposal: Proposal, *, is_new: bool) -> None:
+        """Note a proposal: a new one, or one that was open already."""
+        self.effects.proposals.append(proposal)
+        if is_new:
+            self.effects.new_ids.append(proposal.id)
 
     def queued(self, memory: Memory) -> None:
         """Note that a memory waits for consent."""
@@ -421,7 +436,7 @@ class Gateway:
             IdempotencyMismatch: its key was used for another one.
             OutOfOrder: what it comes after was not carried out.
         """
-        await self._guard.check(principal.tenant)
+        await self._check_embedding(principal.tenant)
         if once is not None and once.after is not None:
             await self._under_way.over((principal.namespace, once.after))
 
@@ -443,9 +458,32 @@ class Gateway:
         queued = users if Capability.SIMULTANEOUS_WRITES in self._storage.capabilities else ()
         async with self._queues.of(principal.tenant, queued):
             told = None if once is None else replace(once, about=lambda: about[0].user)
-            done = await run_once(self._storage, principal, attempt, now, users=users, once=told)
-        self.activity.noted(principal.tenant, active, now)
+            done = await self._carry_out(principal, attempt, now, users, told)
+        self._carried_out(about[0], active)
         return done
+
+    async def _check_embedding(self, tenant: str) -> None:
+        await self._guard.check(tenant)
+
+    async def _carry_out(
+        self,
+        principal: Principal,
+        attempt: Callable[[UnitOfWork], Awaitable[T]],
+        now: datetime,
+        users: Collection[str],
+        once: Once[T] | None,
+    ) -> T:
+        """Run the work in one transaction and commit it."""
+        return await run_once(self._storage, principal, attempt, now, users=users, once=once)
+
+    def _carried_out(self, write: Write, active: Collection[str]) -> None:
+        """Remember what the committed write noted of users."""
+        self.activity.noted(write.principal.tenant, active, write.now)
+
+    async def time_zones(self, principal: Principal, users: Collection[str]) -> Mapping[str, str]:
+        """The time zones that some users set."""
+        async with self._storage.reading(principal.reach) as reader:
+            return await reader.time_zones(users)
 
     @contextmanager
     def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:

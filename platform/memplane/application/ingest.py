@@ -1,6 +1,6 @@
 """Store the turns of conversations, word for word."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -11,18 +11,21 @@ from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.jobs.enqueueing import enqueue_for
 from memplane.application.offload import in_thread
 from memplane.application.once import Once
+from memplane.application.quotas import charge
 from memplane.application.records import ChangeEntry, OperationalEvent
 from memplane.application.turns import NewTurn, is_vouched
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import TURNS, turn_key
 from memplane.domain.errors import LimitExceeded, ValueRejected
+from memplane.domain.extraction_dates import names_time
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.removal import NAMES, name_key
 from memplane.domain.screening import plain
 from memplane.domain.text import normalise
+from memplane.domain.time_zones import offset_of
 from memplane.domain.working import SESSION_CLOSE
 
 MAX_BATCH = 1_000
@@ -81,7 +84,8 @@ class IngestTurns:
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         if len(new) > MAX_BATCH:
             raise LimitExceeded(f"turns: {len(new)} in one call, at most {MAX_BATCH}", limit=MAX_BATCH)
-        clean, facts = await in_thread(_prepared, principal, policy, new, now, speaker)
+        zones = await self._zones(principal, new)
+        clean, facts = await in_thread(_prepared, principal, policy, new, now, speaker, zones)
         material, stated = await self._material(clean, facts)
 
         async def work(write: Write) -> list[StoredTurn]:
@@ -92,6 +96,9 @@ class IngestTurns:
                 mine = list(group)
                 pairs = [(clean[i], material[i]) for i in mine]
                 stored.update(zip(mine, await append(write, user_id, thread_id, pairs), strict=True))
+            for user_id in sorted({clean[i].user_id for i in places}):
+                fresh = sum(clean[i].user_id == user_id and stored[i].created for i in places)
+                await charge(write, user_id, writes=fresh, stores=fresh > 0)
             # all turns before the first fact: what becomes of facts that the agent may not read shows in no revision
             placed = Placed()
             for i in (i for i in places if stored[i].created):
@@ -104,6 +111,11 @@ class IngestTurns:
 
         users = {turn.user_id for turn in clean}
         return await self._gateway.run(principal, policy, now, work, users=users, once=once)
+
+    async def _zones(self, principal: Principal, new: Sequence[NewTurn]) -> Mapping[str, str]:
+        """The time zones of the users whose words name a time that depends on it."""
+        users = {turn.user_id for turn in new if turn.role is Role.USER and turn.auto_extract and names_time(turn.text)}
+        return await self._gateway.time_zones(principal, users) if users else {}
 
     async def _material(
         self, turns: Sequence[NewTurn], facts: Sequence[TurnFacts]
@@ -149,10 +161,13 @@ async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, 
 
 
 def _prepared(
-    principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str
+    principal: Principal, policy: Policy, new: Sequence[NewTurn], now: datetime, agent: str, zones: Mapping[str, str]
 ) -> tuple[list[NewTurn], list[TurnFacts]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
-    clean = [cleaned(principal, policy, turn, f"turns[{place}].text") for place, turn in enumerate(new)]
+    clean = [
+        cleaned(principal, policy, replace(turn, time_zone=zones.get(turn.user_id)), f"turns[{place}].text")
+        for place, turn in enumerate(new)
+    ]
     return clean, [
         statements_of(principal, policy, turn, now, agent) if _is_classified(turn) else TurnFacts() for turn in clean
     ]
@@ -193,6 +208,7 @@ async def append(
         seq, rev = seq + 1, rev + 1
         row = _turn(turn, seq, rev, write)
         rows.append((row, material))
+        write.effects.new_ids.append(row.id)
         answer.append(StoredTurn(row, created=True))
         if turn.external_id is not None:
             known[turn.external_id] = row
@@ -262,6 +278,7 @@ def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> 
         external_id=clean_id(turn.external_id, "external_id"),
         auto_extract=turn.auto_extract,
         vouched=is_vouched(principal, turn.role, before=turn.vouched),
+        time_zone=turn.time_zone or offset_of(turn.event_time),
     )
 
 
@@ -282,6 +299,7 @@ def _turn(new: NewTurn, seq: int, rev: int, write: Write) -> Turn:
         external_id=new.external_id,
         key_id=write.principal.key_id,
         vouched=new.vouched,
+        time_zone=new.time_zone,
     )
 
 

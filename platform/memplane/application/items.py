@@ -177,7 +177,7 @@ class Items:
         """
         scope = self._scope(principal, search.below, agent)
         profile, model = self._asking.policies.current.ranking(None), self._asking.embedders.own.name
-        query, asked = await self._asking.asked_of(search.query, profile, scope.now)
+        query, asked = await self._asking.asked_of(search.query, profile, principal, scope)
         await self._asking.guard.check(principal.tenant)
         found: list[tuple[Item, float | None]]
         async with self._asking.storage.reading(principal.reach) as reader:

@@ -56,6 +56,8 @@ DISPUTES = "disputes"
 RELATED = "related_to"
 SUPERSEDES = "supersedes"
 OUTRANKED = "outranked"
+STORED = frozenset({"created", "superseded", "disputed", "outdated", "updated"})
+"""Outcomes by which more is stored than before."""
 _TRIES = 3
 
 

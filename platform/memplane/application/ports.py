@@ -178,6 +178,10 @@ class Reader(Protocol):
         """Statistics and operational events."""
         ...
 
+    async def time_zones(self, users: Collection[str]) -> Mapping[str, str]:
+        """The time zones that some users set."""
+        ...
+
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
         ...

@@ -116,6 +116,7 @@ async def held_back(
         if target is not None and not proposed:
             proposal = replace(proposal, meta={**proposal.meta, "target": str(target)})
         there = await write.uow.consents.propose(proposal, change.key[1])
+        write.proposed(proposal, is_new=there is None)
         proposed.append(there or proposal.id)
         write.undoing(UndoKind.PROPOSAL, memory.user_id, proposed[-1], {"category": home.category})
     write.queued(memory)

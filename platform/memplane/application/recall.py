@@ -130,7 +130,7 @@ class RecallMemories:
         profile = policy.ranking(question.ranking)
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
-        query, asked = await asking.asked_of(question.text, profile, scope.now)
+        query, asked = await asking.asked_of(question.text, profile, principal, scope)
         await asking.guard.check(principal.tenant)
         async with asking.storage.reading(principal.reach) as reader:
             limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)

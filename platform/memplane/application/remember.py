@@ -12,8 +12,9 @@ from memplane.application.deriving import follow
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.offload import in_thread
 from memplane.application.once import Once
-from memplane.application.placing import Fresh, Outcome, note_mentions, place
+from memplane.application.placing import STORED, Fresh, Outcome, note_mentions, place
 from memplane.application.proposing import change_held_back, held_back, seen_in
+from memplane.application.quotas import charge
 from memplane.application.restoring import bury
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
 from memplane.application.vectors import SearchMaterial
@@ -130,6 +131,7 @@ class Remember:
             placed = await held_back(write, memory, sensitive, policy.allowlist(speaker).read)
             if placed is None:  # a transaction that begins anew has placed nothing yet
                 placed = await place(write, replace(fresh, placed=Placed()))
+            await charge(write, memory.user_id, stores=placed.outcome in STORED)
             # a memory that was there already may lie in another thread: the caller's own is told
             placed = replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
             placed = replace(placed, warnings=style_warnings(memory.text, memory.type, policy.writing))
@@ -222,6 +224,7 @@ class Remember:
                 await note_mentions(write, after)
                 if after.state is State.ACTIVE:
                     conflicts = await rejudge(write, current, after, material)
+            await charge(write, after.user_id, stores=_size(after) > _size(current))
             was = {name: _plain(_value(current, name)) for name in changes if name != "content"}
             meta: dict[str, object] = {"fields": sorted(changes), "was": was}
             over = after.state is State.SUPERSEDED
@@ -436,6 +439,10 @@ async def _said(write: Write, changed: Memory, changes: Mapping[str, object]) ->
 def _hit(after: Memory, before: Memory, now: datetime) -> Memory:
     """A memory that counts as used now when its words are others; its score stays (koshi-hebbian, `memory_update`)."""
     return after if after.text == before.text else replace(after, last_hit_at=now)
+
+
+def _size(memory: Memory) -> int:
+    return len(memory.text.searchable()) + len(memory.text.narrative or "")
 
 
 def _value(memory: Memory, name: str) -> object:

@@ -38,6 +38,7 @@ from memplane.application.records import (
 from memplane.application.removals import Removals
 from memplane.application.reverts import Reverts
 from memplane.application.session_records import Closings
+from memplane.application.usage import SettingsStore, UsageStore
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.embeddings import InForce
@@ -445,6 +446,8 @@ class UnitOfWork(Protocol):
     co_recalls: CoRecalls
     activity: UserActivity
     reverts: Reverts
+    settings: SettingsStore
+    usage: UsageStore
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails.

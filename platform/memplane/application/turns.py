@@ -5,11 +5,16 @@ from datetime import datetime
 
 from memplane.domain.memory import Role
 from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.time_zones import local
 
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What a caller says of a turn; ``vouched`` is False where an imported line says that nobody vouched for it."""
+    """What a caller says of a turn; ``vouched`` is False where an imported line says that nobody vouched for it.
+
+    Attributes:
+        time_zone: the zone or offset by which its relative dates are resolved; ``None``: UTC.
+    """
 
     user_id: str
     thread_id: str
@@ -22,6 +27,11 @@ class NewTurn:
     external_id: str | None = None
     auto_extract: bool = True
     vouched: bool = True
+    time_zone: str | None = None
+
+    def local(self, moment: datetime) -> datetime:
+        """A moment on the clock of the one who spoke."""
+        return local(moment, self.time_zone)
 
 
 def is_vouched(principal: Principal, role: Role, *, before: bool = True) -> bool:

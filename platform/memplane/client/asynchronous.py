@@ -134,15 +134,19 @@ class Memplane(RightsCalls, OperationCalls):
         call = write("/v1/turns", body)
         return await self._connection.ask(call, TurnOutcome)
 
-    async def turns(self, batch: Iterable[NewTurnRequest | TurnEntry]) -> TurnBatchOutcome:
+    async def turns(
+        self, batch: Iterable[NewTurnRequest | TurnEntry], *, dry_run: bool | None = None
+    ) -> TurnBatchOutcome:
         """Store up to 1 000 messages, all or none."""
-        entries = list(batch)
-        call = write("/v1/turns:batch", body_of(TurnBatchRequest, {"turns": entries}))
+        body = body_of(TurnBatchRequest, {"turns": list(batch)} | given(dry_run=dry_run))
+        call = write("/v1/turns:batch", body)
         return await self._connection.ask(call, TurnBatchOutcome)
 
-    async def delete_turn(self, turn_id: UUID | str, *, agent: str | None = None) -> TurnDeletion:
+    async def delete_turn(
+        self, turn_id: UUID | str, *, dry_run: bool | None = None, agent: str | None = None
+    ) -> TurnDeletion:
         """Delete a message for good, with what was derived from it alone; for fully trusted keys."""
-        call = delete_once(f"/v1/turns/{segment(str(turn_id))}", agent=agent)
+        call = delete_once(f"/v1/turns/{segment(str(turn_id))}", dry_run=dry_run, agent=agent)
         return await self._connection.ask(call, TurnDeletion)
 
     async def remember(self, content: str, **fields: Unpack[MemoryFields]) -> WriteOutcome:
@@ -180,7 +184,7 @@ class Memplane(RightsCalls, OperationCalls):
 
     async def delete(
         self, memory_id: UUID | str, *, version: int | None = None, tombstone: bool | None = None,
-        agent: str | None = None,
+        dry_run: bool | None = None, agent: str | None = None,
     ) -> WriteOutcome:  # fmt: skip
         """Take a memory out of every read, if it still is at ``version``; at any, without one.
 
@@ -189,7 +193,7 @@ class Memplane(RightsCalls, OperationCalls):
         call = Call(
             "DELETE",
             memory_path(memory_id),
-            parameters=query_of(tombstone=tombstone, agent=agent),
+            parameters=query_of(tombstone=tombstone, dry_run=dry_run, agent=agent),
             headers=if_match(version),
         )
         return await self._connection.ask(call, WriteOutcome)

@@ -108,6 +108,8 @@ class MemplaneSync:
     acknowledge = _waits(Memplane.acknowledge)
     decide = _waits(Memplane.decide)
     user_context = _waits(Memplane.user_context)
+    set_time_zone = _waits(Memplane.set_time_zone)
+    quotas = _waits(Memplane.quotas)
     recover = _waits(Memplane.recover)
     purge = _waits(Memplane.purge)
     revert = _waits(Memplane.revert)

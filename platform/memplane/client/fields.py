@@ -91,6 +91,7 @@ class TurnFields(TypedDict, total=False):
     event_time: Moment | None
     external_id: str | None
     auto_extract: bool
+    dry_run: bool
 
 
 class TurnEntry(TurnFields, total=False):
@@ -133,6 +134,7 @@ class MemoryFields(_ChangeableFields, total=False):
     confidence: float
     source_ids: Sequence[UUID | str]
     attributes: Mapping[str, JsonValue]
+    dry_run: bool
 
 
 class ObservationFields(TypedDict, total=False):
@@ -147,6 +149,7 @@ class ObservationFields(TypedDict, total=False):
     event_time: datetime | str | None
     external_id: str | None
     agent: str | None
+    dry_run: bool
 
 
 class ChangeFields(_ChangeableFields, total=False):
@@ -162,6 +165,7 @@ class ChangeFields(_ChangeableFields, total=False):
     pinned: bool
     confidence: float
     attributes: Mapping[str, JsonValue] | None
+    dry_run: bool
 
 
 class ListFields(TypedDict, total=False):
@@ -190,6 +194,7 @@ class VerbFields(TypedDict, total=False):
     agent: str | None
     pinned: bool
     reason: str | None
+    dry_run: bool
 
 
 class CorrectionFields(TypedDict, total=False):
@@ -203,6 +208,7 @@ class CorrectionFields(TypedDict, total=False):
     lang: str | None
     valid_from: Moment | None
     source_ids: Sequence[UUID | str]
+    dry_run: bool
 
 
 class ConsentNarrowing(TypedDict, total=False):

@@ -7,7 +7,7 @@ from typing import Unpack
 from uuid import UUID
 
 from memplane.client.calls import body_of, given, proposal_path, read, segment, write
-from memplane.client.connection import Connection
+from memplane.client.connection import Call, Connection
 from memplane.client.fields import (
     ConflictFields,
     ConsentFields,
@@ -30,9 +30,12 @@ from memplane.contracts.consents import (
     ConsentRecord,
     RefuseRequest,
     UserContext,
+    UserContextChange,
+    UserContextOutcome,
 )
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.contracts.jobs import CollectionRecord, CollectionRequest
+from memplane.contracts.quotas import Quotas
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoreRequest
 from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.tombstones import LiftOutcome, LiftRequest, TombstoneList, TombstoneRecord
@@ -79,56 +82,75 @@ class RightsCalls:
         return await self._connection.ask(read("/v1/conflicts", **fields), ConflictList)
 
     async def decide_conflict(
-        self, conflict_id: UUID | str, verdict: ConflictVerdict | str, *, agent: str | None = None
-    ) -> ConflictOutcome:
+        self, conflict_id: UUID | str, verdict: ConflictVerdict | str, *, dry_run: bool | None = None,
+        agent: str | None = None,
+    ) -> ConflictOutcome:  # fmt: skip
         """Keep both memories (``keep_both``), or only the ``newer`` or the ``older`` one."""
-        body = body_of(ConflictVerdictRequest, given(verdict=verdict, agent=agent))
+        body = body_of(ConflictVerdictRequest, given(verdict=verdict, dry_run=dry_run, agent=agent))
         return await self._connection.ask(
             write(f"/v1/conflicts/{segment(str(conflict_id))}/decide", body), ConflictOutcome
         )
 
-    async def approve(self, proposal_id: UUID | str, *, agent: str | None = None) -> ConsentOutcome:
+    async def approve(
+        self, proposal_id: UUID | str, *, dry_run: bool | None = None, agent: str | None = None
+    ) -> ConsentOutcome:
         """The person agrees to a proposal: the value holds from now on."""
-        call = write(f"{proposal_path(proposal_id)}/approve", body_of(ApproveRequest, {"agent": agent}))
+        body = body_of(ApproveRequest, given(dry_run=dry_run, agent=agent))
+        call = write(f"{proposal_path(proposal_id)}/approve", body)
         return await self._connection.ask(call, ConsentOutcome)
 
     async def refuse(
-        self, proposal_id: UUID | str, *, reason: str | None = None, agent: str | None = None
-    ) -> ConsentOutcome:
+        self, proposal_id: UUID | str, *, reason: str | None = None, dry_run: bool | None = None,
+        agent: str | None = None,
+    ) -> ConsentOutcome:  # fmt: skip
         """The person refuses a proposal: the value does not come back for this field."""
-        call = write(f"{proposal_path(proposal_id)}/reject", body_of(RefuseRequest, {"reason": reason, "agent": agent}))
+        body = body_of(RefuseRequest, given(reason=reason, dry_run=dry_run, agent=agent))
+        call = write(f"{proposal_path(proposal_id)}/reject", body)
         return await self._connection.ask(call, ConsentOutcome)
 
     async def acknowledge(
-        self, proposal_id: UUID | str, turn_id: UUID | str, *, agent: str | None = None
+        self, proposal_id: UUID | str, turn_id: UUID | str, *, dry_run: bool | None = None, agent: str | None = None
     ) -> ConsentOutcome:
         """The user agreed in the chat, in a turn that is later than the proposal."""
-        call = write(f"{proposal_path(proposal_id)}/ack", body_of(AckRequest, {"turn_id": turn_id, "agent": agent}))
+        body = body_of(AckRequest, given(turn_id=turn_id, dry_run=dry_run, agent=agent))
+        call = write(f"{proposal_path(proposal_id)}/ack", body)
         return await self._connection.ask(call, ConsentOutcome)
 
-    async def decide(self, items: Iterable[BulkItem | DecisionEntry], *, agent: str | None = None) -> BulkOutcome:
+    async def decide(
+        self, items: Iterable[BulkItem | DecisionEntry], *, dry_run: bool | None = None, agent: str | None = None
+    ) -> BulkOutcome:
         """Decide on up to 100 proposals, each for itself."""
-        body = body_of(BulkRequest, {"items": [*items], "agent": agent})
+        body = body_of(BulkRequest, {"items": [*items]} | given(dry_run=dry_run, agent=agent))
         return await self._connection.ask(write("/v1/consents/bulk", body), BulkOutcome)
 
     async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
         """The decided fields of a user's profile."""
         return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
 
+    async def set_time_zone(
+        self, user_id: str, time_zone: str | None, *, dry_run: bool | None = None, agent: str | None = None
+    ) -> UserContextOutcome:
+        """Set what relative dates mean in what a user says, by an IANA name; ``None`` removes it."""
+        body = body_of(UserContextChange, {"time_zone": time_zone} | given(dry_run=dry_run, agent=agent))
+        call = Call("PATCH", f"/v1/users/{segment(user_id)}/context", body)
+        return await self._connection.ask(call, UserContextOutcome)
+
     async def recover(
         self, user_id: str, since: datetime, *, cursor: UUID | str | None = None, limit: int | None = None,
-        agent: str | None = None,
+        dry_run: bool | None = None, agent: str | None = None,
     ) -> Recovered:  # fmt: skip
         """Bring a page of what was deleted or archived of a user since a moment back; ``cursor`` is ``next`` of it."""
-        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, agent=agent)
+        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, dry_run=dry_run, agent=agent)
         return await self._connection.ask(write("/v1/admin/restore", body_of(RestoreRequest, asked)), Recovered)
 
     async def purge(
         self, *, memory_id: UUID | str | None = None, user_id: str | None = None, early: bool = False,
-        limit: int | None = None, agent: str | None = None,
+        limit: int | None = None, dry_run: bool | None = None, agent: str | None = None,
     ) -> Purged:  # fmt: skip
         """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
-        asked = given(memory_id=memory_id, user_id=user_id, early=early, limit=limit, agent=agent)
+        asked = given(
+            memory_id=memory_id, user_id=user_id, early=early, limit=limit, dry_run=dry_run, agent=agent
+        )  # fmt: skip
         return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
 
     async def revert(
@@ -143,6 +165,10 @@ class RightsCalls:
         """Collect what a user keeps no longer: expiry, TTL, layers, size and purge; in a dry run, only count it."""
         body = body_of(CollectionRequest, given(user_id=user_id, dry_run=dry_run or None))
         return await self._connection.ask(write("/v1/admin/gc", body), CollectionRecord)
+
+    async def quotas(self, user_id: str | None = None) -> Quotas:
+        """How much is stored in the tenant, and of a user, and how much may be."""
+        return await self._connection.ask(read("/v1/quotas", user_id=user_id), Quotas)
 
     async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.

@@ -43,8 +43,16 @@ def _of_calendar(value: object) -> object:
     raise ValueError("a time is written as RFC 3339 has it, such as 2025-07-01T09:30:00Z")
 
 
+def _in_range_with_offset(value: datetime) -> datetime:
+    _in_range(value)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
 Time = Annotated[datetime, BeforeValidator(_of_calendar), AfterValidator(_in_range)]
 """RFC 3339; a time without a zone is UTC."""
+
+LocalTime = Annotated[datetime, BeforeValidator(_of_calendar), AfterValidator(_in_range_with_offset)]
+"""The same, with the offset that it was given with."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 """A caller's own name for a user, thread, agent, run, actor or record."""

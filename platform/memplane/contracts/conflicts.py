@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.contracts.memories import MemoryRecord
 from memplane.domain.conflicts import ConflictVerdict
 
@@ -40,7 +41,7 @@ class ConflictFilters(Request):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class ConflictVerdictRequest(Request):
+class ConflictVerdictRequest(DryRunRequest):
     """What is decided: both hold, or the newer or the older memory alone."""
 
     verdict: ConflictVerdict
@@ -48,7 +49,7 @@ class ConflictVerdictRequest(Request):
     """The agent to speak as; the key's own unless the key may act for others."""
 
 
-class ConflictOutcome(Message):
+class ConflictOutcome(DryRunnable):
     """What a verdict did."""
 
     outcome: Literal["kept_both", "superseded", "unchanged"]

@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.domain.consent import ProposalState, Verdict
 
 MAX_BULK = 100
@@ -67,7 +68,7 @@ class ConsentFilters(Request):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class ApproveRequest(Request):
+class ApproveRequest(DryRunRequest):
     """An approval needs no more words."""
 
     agent: Name | None = None
@@ -102,7 +103,7 @@ class BulkRequest(ApproveRequest):
     items: Annotated[list[BulkItem], Field(min_length=1, max_length=MAX_BULK)]
 
 
-class ConsentOutcome(Message):
+class ConsentOutcome(DryRunnable):
     """What a decision did."""
 
     outcome: Literal["approved", "rejected", "unchanged"]
@@ -127,7 +128,7 @@ class FailedDecision(Message):
     detail: str
 
 
-class BulkOutcome(Message):
+class BulkOutcome(DryRunnable):
     """What became of each decision, in the order sent."""
 
     items: list[ConsentOutcome | FailedDecision]
@@ -151,9 +152,26 @@ class ContextFieldRecord(Message):
     decided_at: Time
 
 
+class UserContextChange(ApproveRequest):
+    """What of a user's context can be set without a proposal."""
+
+    time_zone: Annotated[str, Field(min_length=1, max_length=63)] | None
+    """IANA name, such as `Pacific/Auckland`: what "tomorrow" and other relative dates mean from now on. Null: none."""
+
+
+class UserContextOutcome(DryRunnable):
+    """What a change of a user's context did."""
+
+    outcome: Literal["updated", "unchanged"]
+    user_id: str
+    time_zone: str | None
+
+
 class UserContext(Message):
     """What is decided of a user's profile, as far as the caller may read it."""
 
     user_id: str
+    time_zone: str | None = None
+    """By which relative dates are resolved; null: by the offset of each turn's `event_time`, else UTC."""
     items: list[ContextFieldRecord]
     """By field, the newest value first."""

@@ -1,13 +1,14 @@
 """Memories, turns, threads and histories."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from memplane.contracts.base import Category, Importance, Message, Name, Request, Text, Time
+from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Request, Text, Time
+from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import (
@@ -65,7 +66,7 @@ class MemoryContent(Request):
     attributes: Attributes = {}
 
 
-class NewMemoryRequest(MemoryContent):
+class NewMemoryRequest(MemoryContent, DryRunRequest):
     """A memory to store. Trust and source are assigned by the server."""
 
     user_id: Name
@@ -74,7 +75,7 @@ class NewMemoryRequest(MemoryContent):
     """The agent to speak as; the key's own unless the key may act for others."""
 
 
-class MemoryChange(Request):
+class MemoryChange(DryRunRequest):
     """Fields of a memory to change; a field that is not named stays."""
 
     content: Text | SkipJsonSchema[None] = None
@@ -106,7 +107,7 @@ class WritingWarning(Message):
     """What to do."""
 
 
-class WriteOutcome(Message):
+class WriteOutcome(DryRunnable):
     """What a write did."""
 
     outcome: Literal[
@@ -141,7 +142,7 @@ class WriteOutcome(Message):
     """What to write otherwise the next time; the memory is stored."""
 
 
-class VerbRequest(Request):
+class VerbRequest(DryRunRequest):
     """What is said of a memory needs no more words."""
 
     agent: Name | None = None
@@ -241,7 +242,7 @@ class MemoryList(Message):
     """Cursor of the next page."""
 
 
-class NewTurnRequest(Request):
+class NewTurnRequest(DryRunRequest):
     """A message of a conversation."""
 
     user_id: Name
@@ -254,17 +255,24 @@ class NewTurnRequest(Request):
     """Who spoke, when the role does not say it."""
     agent_id: Name | None = None
     run_id: Name | None = None
-    event_time: Time | None = None
+    event_time: LocalTime | None = None
+    """Its offset says what "tomorrow" means, unless the user's time zone is known."""
     external_id: Name | None = None
     """The caller's own name for it, unique per thread: the same one again is the same record."""
     auto_extract: bool = True
     """Whether facts may be drawn from it."""
 
 
-class TurnBatchRequest(Request):
+class TurnBatchRequest(DryRunRequest):
     """Up to 1 000 turns, stored all or none."""
 
     turns: Annotated[list[NewTurnRequest], Field(min_length=1, max_length=1_000)]
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if any(turn.dry_run for turn in self.turns):
+            raise ValueError("dry_run is for the whole batch: name it beside `turns`")
+        return self
 
 
 class Extracted(Message):
@@ -277,7 +285,7 @@ class Extracted(Message):
     action: str
 
 
-class TurnOutcome(Message):
+class TurnOutcome(DryRunnable):
     """Where a turn stands."""
 
     outcome: Literal["created", "duplicate"]
@@ -294,13 +302,13 @@ class TurnOutcome(Message):
     acknowledges no proposal."""
 
 
-class TurnBatchOutcome(Message):
+class TurnBatchOutcome(DryRunnable):
     """Where each turn stands, in the order sent."""
 
     items: list[TurnOutcome]
 
 
-class TurnDeletion(Message):
+class TurnDeletion(DryRunnable):
     """A turn that was deleted for good."""
 
     outcome: Literal["deleted"] = "deleted"
@@ -327,6 +335,8 @@ class TurnRecord(Message):
     external_id: str | None
     vouched: bool = True
     """False for a turn of role `user` that a key without `turns:user` recorded."""
+    time_zone: str | None = None
+    """The time zone or offset by which its relative dates are resolved; null: UTC."""
 
 
 class TurnList(Message):

@@ -4,11 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from memplane.contracts.base import Category, Name, Request, Text, Time
+from memplane.contracts.base import Category, Name, Text, Time
+from memplane.contracts.dry_runs import DryRunRequest
 from memplane.contracts.memories import Attributes, Texts
 
 
-class ObservationRequest(Request):
+class ObservationRequest(DryRunRequest):
     """One run of a tool, to be remembered. Secrets among the arguments, and in what came of it, are not stored."""
 
     user_id: Name

@@ -5,12 +5,13 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.base import Message, Name, Time
+from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 
 MAX_PAGE = 100
 
 
-class _Chosen(Request):
+class _Chosen(DryRunRequest):
     """One memory, or those of a user."""
 
     memory_id: UUID | None = None
@@ -63,7 +64,7 @@ class RestoredMemory(Message):
     """Memories that it took the place of; the newer ones, where it is outdated."""
 
 
-class Recovered(Message):
+class Recovered(DryRunnable):
     """What was brought back, newest first; one that cannot be leaves the others as they are."""
 
     items: list[RestoredMemory]
@@ -71,7 +72,7 @@ class Recovered(Message):
     """Cursor of the next page."""
 
 
-class Purged(Message):
+class Purged(DryRunnable):
     """What was removed for good."""
 
     purged: int

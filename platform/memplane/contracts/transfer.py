@@ -53,6 +53,8 @@ class TurnLine(Request):
     run_id: Name | None = None
     external_id: Name | None = None
     event_time: Time | None = None
+    time_zone: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    """By which its relative dates were resolved."""
     vouched: bool = True
     """False: nobody vouched that the user said it. True counts only where the importing key has `turns:user`."""
 

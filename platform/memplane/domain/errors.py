@@ -273,6 +273,12 @@ class RateLimited(MemplaneError):
     code = "rate_limited"
 
 
+class QuotaExceeded(MemplaneError):
+    """A user or tenant has as much as the policy allows; ``quota`` says of what, ``resets_at`` when it begins again."""
+
+    code = "quota_exceeded"
+
+
 class UploadsLimited(MemplaneError):
     """The requests under way of a key, or from an address, hold as many bytes of bodies as they may."""
 

@@ -41,6 +41,11 @@ DATE = re.compile(
 )
 
 
+def names_time(text: str) -> bool:
+    """Whether a text names a time."""
+    return DATE.search(text) is not None
+
+
 _NEARLY = re.compile(
     r"(?:\b(?:about|around|early|just|over|almost|nearly|earlier|late|later|only|like|back|more than) )+$"
 )

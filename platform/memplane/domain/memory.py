@@ -212,6 +212,7 @@ class Turn:
         key_id: the key, or the subject of the token, that recorded it; ``None`` when that was not noted yet.
         vouched: False when the role is `user` and that key may not record what a person says: nothing is drawn from
             the turn, and it acknowledges nothing.
+        time_zone: the zone or offset by which its relative dates are resolved; ``None``: UTC.
     """
 
     id: UUID
@@ -229,6 +230,7 @@ class Turn:
     external_id: str | None = None
     key_id: str | None = None
     vouched: bool = True
+    time_zone: str | None = None
 
     @property
     def is_persons_word(self) -> bool:

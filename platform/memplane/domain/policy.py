@@ -15,6 +15,7 @@ from memplane.domain.errors import (
 from memplane.domain.lifecycle import LifecycleRules
 from memplane.domain.memory import MemoryType, Visibility
 from memplane.domain.pii import Finder, Pii, find
+from memplane.domain.quotas import Quotas
 from memplane.domain.screening import Screening
 from memplane.domain.working import WorkerRules
 
@@ -135,6 +136,7 @@ class WritingRules:
         max_text_chars: the longest text of any field, and of a turn.
         max_title_chars: the longest title.
         max_list_items: the most facts, steps, tags or files in one memory.
+        quotas: how much may be stored, and written in a day.
     """
 
     types: Mapping[MemoryType, TypeWriting]
@@ -142,6 +144,7 @@ class WritingRules:
     max_text_chars: int
     max_title_chars: int
     max_list_items: int
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
     Layer,
+    Memory,
     MemoryType,
     Role,
     State,
@@ -84,6 +85,15 @@ class Scope:
     lasting_beyond: datetime | None = None
     outweighing: int | None = None
     filters: Filters = field(default_factory=Filters)
+
+    def permits(self, memory: Memory) -> bool:
+        """Whether a memory is within the permissions, whatever its state and the request's filters."""
+        return (
+            memory.category in self.categories
+            and memory.visibility in self.visibilities
+            and memory.min_trust in self.trust_levels
+            and (self.users is None or memory.user_id in self.users)
+        )
 
     def narrowed_to_permission(self) -> "Scope":
         """The same permissions, without the request's filters."""

@@ -157,6 +157,9 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     yield _one("/why", record, EVER, LISTED)
     yield _one("/why", record, EVER, LISTED, query="clerk met hall", ranking="rrf")
     yield _one("/related", record, LISTED, LISTED, limit=100)
+    for verb in ("retract", "demote"):  # tried: it shows what it would change, and what follows from that
+        route, path = f"POST {LIST}/{{memory_id}}/{verb}", f"{LIST}/{record.id}/{verb}"
+        yield Ask(route, "dry run", EVER, path, body={"dry_run": True}, target=record, own=EVER)
     if "entity" in record.words:
         path = f"{ENTITIES}/{world.entity(record)}"
         yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)

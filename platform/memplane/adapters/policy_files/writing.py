@@ -5,6 +5,7 @@ from types import MappingProxyType
 from memplane.adapters.policy_files.value import Value
 from memplane.domain.memory import MemoryType
 from memplane.domain.policy import TypeWriting, WritingRules
+from memplane.domain.quotas import Limits, Quotas
 
 MAX_TEXT_CHARS = 1_000_000
 MAX_TITLE_CHARS = 10_000
@@ -13,6 +14,7 @@ MAX_SENTENCES = 1_000
 _FLAGS = (
     "refuse_pronoun_subjects", "numbered_steps", "third_person", "complete_sentences", "past_tense", "imperative_steps",
 )  # fmt: skip
+MAX_QUOTA = 10**15
 
 
 def read_writing(root: Value) -> WritingRules:
@@ -20,7 +22,7 @@ def read_writing(root: Value) -> WritingRules:
 
     A title or a type's content that may be longer than any text may be is wrong.
     """
-    fields = root.fields(("limits", "types", "pronouns"))
+    fields = root.fields(("limits", "types", "pronouns"), ("quotas",))
     limits = fields["limits"].fields(("max_text_chars", "max_title_chars", "max_list_items"))
     text_chars = limits["max_text_chars"].whole(1, MAX_TEXT_CHARS, fallback=MAX_TEXT_CHARS)
     types = fields["types"].fields((), tuple(MemoryType))
@@ -30,7 +32,18 @@ def read_writing(root: Value) -> WritingRules:
         max_text_chars=text_chars,
         max_title_chars=_within(limits["max_title_chars"], MAX_TITLE_CHARS, text_chars),
         max_list_items=limits["max_list_items"].whole(1, MAX_LIST_ITEMS),
+        quotas=_quotas(fields["quotas"]),
     )
+
+
+def _quotas(value: Value) -> Quotas:
+    fields = value.fields((), ("tenant", "user")) if value.present else {}
+    return Quotas(**{name: _limits(limits) for name, limits in fields.items() if limits.present})
+
+
+def _limits(value: Value) -> Limits:
+    fields = value.fields((), ("memories", "bytes", "writes_per_day"))
+    return Limits(**{name: most.whole(0, MAX_QUOTA) for name, most in fields.items() if most.present})
 
 
 def _type(value: Value, text_chars: int) -> TypeWriting:

@@ -40,6 +40,7 @@ from memplane.adapters.sql.vectors import vectors_of
 from memplane.application.ports import Reader
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
+from memplane.application.usage import Usage
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, UnsafeRole
@@ -381,7 +382,15 @@ async def _widen(session: Session) -> None:
     await session.execute(sa.text("SELECT set_config('memplane.users', '', true)"))
 
 
-WAYS = Ways(_candidates, _lock, freshen, _memories, send=send, alone=alone, widen=_widen)
+async def _tenant_usage(session: Session, day: str) -> Usage:
+    """The sum of all users, of a transaction that may be bound to some of them."""
+    found = (await session.execute(sa.text("SELECT * FROM tenant_usage(:day)"), {"day": day})).one()
+    return Usage(found.memories, found.bytes, found.writes)
+
+
+WAYS = Ways(
+    _candidates, _lock, freshen, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
+)  # fmt: skip
 
 
 def _pause(attempt: int) -> float:

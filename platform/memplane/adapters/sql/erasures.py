@@ -30,8 +30,11 @@ _OWN = (
     tables.undo_records,
 )
 """Tables whose rows are of one user, in the order in which they go."""
-_THREADS = (tables.sessions, tables.thread_revision, tables.token_budgets, tables.job_users, tables.user_activity)
-"""Tables with a row for each of a user's threads, days or jobs, in the order in which they go."""
+_THREADS = (
+    tables.sessions, tables.thread_revision, tables.token_budgets, tables.job_users, tables.user_activity,
+    tables.user_settings, tables.user_usage,
+)  # fmt: skip
+"""Tables with a row for each user, or for each of its threads, days or jobs, in the order in which they go."""
 _CHECKPOINTS = (
     tables.checkpoints,
     tables.checkpoint_blobs,

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -78,6 +78,11 @@ class SqlReader(ABC):
     @abstractmethod
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in scope, with their signals for the query."""
+
+    async def time_zones(self, users: Collection[str]) -> dict[str, str]:
+        """The time zones that some users set."""
+        rows = await self.rows(statements.time_zones(self._tenant, self.syntax, users))
+        return {row["user_id"]: row["time_zone"] for row in rows}
 
     async def newest(self, scope: Scope, limit: int) -> list[UUID]:
         """Ids of the newest memories and turns in scope, newest first."""

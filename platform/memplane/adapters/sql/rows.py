@@ -67,7 +67,7 @@ _NAMED = ("role", "type", "visibility", "trust_state", "source", "state", "layer
 MEMORY_COLUMNS = (*_PLAIN, *TEXT_COLUMNS, *_NAMED, "source_ids", "pii")
 TURN_COLUMNS = (
     *("id", "user_id", "thread_id", "seq", "rev", "role", "text", "recorded_at", "actor_id", "agent_id", "run_id"),
-    *("event_time", "external_id", "key_id", "vouched"),
+    *("event_time", "external_id", "key_id", "vouched", "time_zone"),
 )
 
 

@@ -203,6 +203,31 @@ user_activity = sa.Table(  # stretches in which a user was never away for long
     ),
 )
 
+user_settings = sa.Table(
+    "user_settings",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("time_zone", sa.String(63)),
+    name_column("actor", nullable=False),
+    time_column("updated_at", nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id"),
+    to_tenant(),
+)
+
+user_usage = sa.Table(  # what is stored, counted by triggers on memories and turns
+    "user_usage",
+    metadata,
+    tenant_column(),
+    name_column("user_id", nullable=False),
+    sa.Column("memories", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("day", sa.String(10), nullable=False),  # of UTC, on which the writes were made
+    sa.Column("writes", sa.BigInteger, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "user_id"),
+    to_tenant(),
+)
+
 sessions = sa.Table(
     "sessions",
     metadata,

@@ -4,7 +4,7 @@ Every statement carries the scope predicate; the comment above it names the inde
 for a query is each database's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -225,6 +225,16 @@ class Statement:
 
     sql: str
     values: dict[str, object]
+
+
+def time_zones(tenant: str, syntax: Syntax, users: Collection[str]) -> Statement:
+    """The time zones that some users set; served by pk_user_settings."""
+    named = syntax.any_of("s.user_id", "users")
+    sql = (
+        "SELECT s.user_id, s.time_zone FROM user_settings s"  # noqa: S608 - our own names
+        f" WHERE s.tenant_id = {syntax.value('tenant')} AND {named} AND s.time_zone IS NOT NULL"
+    )
+    return Statement(sql, {"tenant": tenant, "users": sorted(users)})
 
 
 def _filled(template: str, allowed: Predicate, values: dict[str, object], **parts: str) -> Statement:

@@ -43,6 +43,8 @@ from memplane.adapters.sql.service_tables import (
     undo_records,
     user_activity,
     user_context,
+    user_settings,
+    user_usage,
 )
 from memplane.adapters.sql.types import Embedding, Json
 
@@ -83,6 +85,8 @@ __all__ = [
     "undo_records",
     "user_activity",
     "user_context",
+    "user_settings",
+    "user_usage",
 ]
 
 tenants = sa.Table(
@@ -232,6 +236,7 @@ turns = sa.Table(
     time_column("recorded_at", nullable=False),
     name_column("key_id"),  # what recorded it; the version before notes none
     sa.Column("vouched", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("time_zone", sa.String(63)),  # by which its relative dates are resolved; none: UTC
     # which copy of the conversation this is; 0 for a thread's units in search signals means "no thread"
     sa.Column("thread_key", sa.BigInteger, nullable=False),
     sa.Column("term_length", sa.Integer, nullable=False),

@@ -30,6 +30,7 @@ from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
+from memplane.adapters.sql.user_settings import SqlUsage, SqlUserSettings, TenantUsage, tenant_usage
 from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.answers import Answers
 from memplane.application.chain import Chain
@@ -54,6 +55,7 @@ from memplane.application.transaction import (
     ThreadStore,
     Tombstones,
 )
+from memplane.application.usage import SettingsStore, UsageStore
 from memplane.domain.embeddings import InForce
 
 
@@ -70,6 +72,7 @@ class Ways:
         send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
         alone: waits until no other transaction writes vectors of the tenant, and lets none begin; where several can.
         widen: lifts the database's own bounds between users of the tenant until the transaction ends, where it has any.
+        tenant_usage: sums up how much is stored of all users, whomever the transaction is bound to.
     """
 
     candidates: FindCandidates
@@ -80,6 +83,7 @@ class Ways:
     send: Send | None = None
     alone: Alone | None = None
     widen: Callable[[Session], Awaitable[None]] | None = None
+    tenant_usage: TenantUsage = tenant_usage
 
 
 def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
@@ -120,6 +124,8 @@ class SqlUnitOfWork:
         self.co_recalls: CoRecalls = SqlCoRecalls(session)
         self.activity: UserActivity = SqlActivity(session)
         self.reverts: Reverts = SqlReverts(session)
+        self.settings: SettingsStore = SqlUserSettings(session)
+        self.usage: UsageStore = SqlUsage(session, ways.tenant_usage)
         self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

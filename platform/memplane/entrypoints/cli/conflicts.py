@@ -10,9 +10,10 @@ from typer.core import TyperGroup
 
 from memplane.contracts.conflicts import ConflictList, ConflictOutcome
 from memplane.domain.conflicts import ConflictVerdict
-from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, DryRun, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.written import planned
 
 
 class _ListedByDefault(TyperGroup):
@@ -62,6 +63,7 @@ def decide(  # noqa: PLR0913 - one argument for each option
     conflict_id: ConflictId,
     verdict: Decision,
     *,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -70,8 +72,8 @@ def decide(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Keep both memories, or only the newer or the older one."""
     with advised(_ADVICE), operating(url, key, agent, data) as opened:
-        done = opened.client.decide_conflict(conflict_id, verdict, agent=opened.agent)
-    show(done, *_decided(done), as_json=json)
+        done = opened.client.decide_conflict(conflict_id, verdict, dry_run=dry_run or None, agent=opened.agent)
+    show(done, *_decided(done), *planned(done.dry_run), as_json=json)
 
 
 def _list(found: ConflictList) -> list[RenderableType]:

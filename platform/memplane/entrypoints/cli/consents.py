@@ -12,9 +12,10 @@ from memplane.contracts.consents import ConsentList, ConsentOutcome, UserContext
 from memplane.domain.consent import ProposalState
 from memplane.domain.fencing import visible
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
-from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, DryRun, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.written import planned
 
 app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
 _ADVICE: Mapping[str, str] = {
@@ -53,9 +54,10 @@ def list_consents(  # noqa: PLR0913 - one argument for each option
 
 
 @app.command()
-def approve(
+def approve(  # noqa: PLR0913 - one argument for each option
     proposal_id: ProposalId,
     *,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -64,7 +66,7 @@ def approve(
 ) -> None:
     """The person agrees: the value holds from now on."""
     with advised(_ADVICE), operating(url, key, agent, data) as opened:
-        done = opened.client.approve(proposal_id, agent=opened.agent)
+        done = opened.client.approve(proposal_id, dry_run=dry_run or None, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
 
@@ -74,6 +76,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
     yes: Yes = False,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -81,11 +84,11 @@ def reject(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
-    ask = require_terminal(yes=yes)
+    ask = not dry_run and require_terminal(yes=yes)
     with advised(_ADVICE), operating(url, key, agent, data) as opened:
         if ask:
             confirm(_refusal(opened.client, proposal_id, opened.agent))
-        done = opened.client.refuse(proposal_id, reason=reason, agent=opened.agent)
+        done = opened.client.refuse(proposal_id, reason=reason, dry_run=dry_run or None, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
 
@@ -116,6 +119,33 @@ def profile(
     show(found, *_fields(found), as_json=json)
 
 
+def time_zone(  # noqa: PLR0913 - one argument for each option
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whose.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[ZONE]", help="IANA name, such as Europe/Berlin.", show_default="shown only"),
+    ] = None,
+    *,
+    unset: Annotated[bool, typer.Option("--unset", help="Remove it.")] = False,
+    dry_run: DryRun = False,
+    url: Url = DEFAULT_URL,
+    key: AdminKey = None,
+    agent: Within = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show or set a user's time zone: what "tomorrow" means in what the user says from now on."""
+    if unset and name is not None:
+        raise typer.BadParameter("name a time zone, or --unset")
+    with operating(url, key, agent, data) as opened:
+        if name is None and not unset:
+            found = opened.client.user_context(user, agent=opened.agent)
+            show(found, plain(found.time_zone or "not set: the offset of each message counts, else UTC"), as_json=json)
+            return
+        done = opened.client.set_time_zone(user, name, dry_run=dry_run or None, agent=opened.agent)
+    show(done, plain(f"{done.outcome}: {done.time_zone or 'not set'}"), *planned(done.dry_run), as_json=json)
+
+
 def _list(found: ConsentList) -> list[RenderableType]:
     if not found.items:
         return [plain("No proposal that this key may decide on.", "dim")]
@@ -133,7 +163,7 @@ def _decided(done: ConsentOutcome) -> list[RenderableType]:
         told.append(plain(f"  memory {done.memory_id} holds the value", "dim"))
     if done.overruled:
         told.append(plain(f"  it takes the place of {', '.join(str(each) for each in done.overruled)}", "dim"))
-    return told
+    return [*told, *planned(done.dry_run)]
 
 
 def _fields(found: UserContext) -> list[RenderableType]:

@@ -7,9 +7,21 @@ from uuid import UUID
 import typer
 
 from memplane.contracts.sessions import ClosedSession
-from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Agent, AnyUser, Data, Key, Url, Within, memory_id_of
+from memplane.entrypoints.cli.options import (
+    DEFAULT_URL,
+    AdminKey,
+    Agent,
+    AnyUser,
+    Data,
+    DryRun,
+    Key,
+    Url,
+    Within,
+    memory_id_of,
+)
 from memplane.entrypoints.cli.output import Json, plain, show
 from memplane.entrypoints.cli.session import operating, session
+from memplane.entrypoints.cli.written import planned
 
 TurnId = Annotated[UUID, typer.Argument(metavar="ID", help="The turn's id.", parser=memory_id_of)]
 
@@ -50,9 +62,10 @@ def _lines(closed: ClosedSession) -> list[str]:
     return [first, *told, f"  {where}"]
 
 
-def forget_turn(
+def forget_turn(  # noqa: PLR0913 - one argument for each option
     turn_id: TurnId,
     *,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -61,7 +74,10 @@ def forget_turn(
 ) -> None:
     """Delete one message for good, with what was derived from it alone. For fully trusted keys."""
     with operating(url, key, agent, data) as opened:
-        done = opened.client.delete_turn(turn_id, agent=opened.agent)
+        done = opened.client.delete_turn(turn_id, dry_run=dry_run or None, agent=opened.agent)
+    if done.dry_run is not None:
+        show(done, *planned(done.dry_run), as_json=json)
+        return
     told = f"deleted for good: turn {done.turn_id}; the thread is at revision {done.rev}"
     show(done, plain(told), plain("  what was derived from it alone is deleted too", "dim"), as_json=json)
 

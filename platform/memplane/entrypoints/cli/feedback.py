@@ -14,6 +14,7 @@ from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     AdminKey,
     Data,
+    DryRun,
     Id,
     IfVersion,
     Url,
@@ -37,6 +38,7 @@ def _verb(verb: Verb, summary: str, note: str) -> Command:
         memory_id: Id,
         *,
         if_version: IfVersion = None,
+        dry_run: DryRun = False,
         url: Url = DEFAULT_URL,
         key: AdminKey = None,
         agent: Within = None,
@@ -44,7 +46,7 @@ def _verb(verb: Verb, summary: str, note: str) -> Command:
         json: Json = False,
     ) -> None:
         with operating(url, key, agent, data) as opened:
-            fields = cast("VerbFields", given(agent=opened.agent))
+            fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent))
             done = opened.client.say(memory_id, verb, version=if_version, **fields)
         show(done, *written(done, note), as_json=json)
 
@@ -57,6 +59,7 @@ def pin(  # noqa: PLR0913 - one argument for each option
     *,
     unpin: Annotated[bool, typer.Option("--unpin", help="Keep it no longer.")] = False,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -65,7 +68,7 @@ def pin(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Keep a memory whatever its age, or no longer."""
     with operating(url, key, agent, data) as opened:
-        fields = cast("VerbFields", {"pinned": not unpin} | given(agent=opened.agent))
+        fields = cast("VerbFields", {"pinned": not unpin} | given(dry_run=dry_run or None, agent=opened.agent))
         done = opened.client.say(memory_id, "pin", version=if_version, **fields)
     note = "it is no longer kept whatever its age" if unpin else "it is kept whatever its age"
     show(done, *written(done, note), as_json=json)
@@ -77,6 +80,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
     yes: Yes = False,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -87,11 +91,11 @@ def reject(  # noqa: PLR0913 - one argument for each option
 
     For fully trusted keys. `memplane tombstones lift` takes the verdict back.
     """
-    ask = require_terminal(yes=yes)
+    ask = not dry_run and require_terminal(yes=yes)
     with operating(url, key, agent, data) as opened:
         if ask:
             confirm(_rejection(opened.client, memory_id, opened.agent))
-        fields = cast("VerbFields", given(agent=opened.agent, reason=reason))
+        fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent, reason=reason))
         done = opened.client.say(memory_id, "reject", version=if_version, **fields)
     show(done, *written(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
 
@@ -114,6 +118,7 @@ def correct(  # noqa: PLR0913 - one argument for each option
     title: Annotated[str | None, typer.Option(help="Its title.")] = None,
     valid_from: ValidFrom = None,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -123,7 +128,9 @@ def correct(  # noqa: PLR0913 - one argument for each option
     """Replace a memory that is wrong by what is right; the wrong one stays in the history."""
     words = words_of(content)
     with operating(url, key, agent, data) as opened:
-        fields = cast("CorrectionFields", given(title=title, valid_from=valid_from, agent=opened.agent))
+        fields = cast(
+            "CorrectionFields", given(title=title, valid_from=valid_from, dry_run=dry_run or None, agent=opened.agent)
+        )
         done = opened.client.correct(memory_id, words, version=if_version, **fields)
     show(done, *written(done), as_json=json)
 
@@ -139,6 +146,7 @@ def update(  # noqa: PLR0913 - one argument for each option
     tag: Annotated[list[str] | None, typer.Option(help="A tag; all of them are replaced. Repeatable.")] = None,
     importance: Annotated[int | None, typer.Option(min=1, max=5, help="1 to 5.")] = None,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -150,8 +158,9 @@ def update(  # noqa: PLR0913 - one argument for each option
     changes = given(content=words, title=title, category=category, tags=tag, importance=importance)
     if not changes:
         raise typer.BadParameter("name what to change: a new text, --title, --category, --tag or --importance")
+    fields = cast("ChangeFields", changes | given(dry_run=dry_run or None))
     with operating(url, key, agent, data) as opened:
-        done = opened.client.update(memory_id, version=if_version, agent=opened.agent, **cast("ChangeFields", changes))
+        done = opened.client.update(memory_id, version=if_version, agent=opened.agent, **fields)
     show(done, *written(done, f"changed: {', '.join(changes)}"), as_json=json)
 
 
@@ -160,6 +169,7 @@ def forget(  # noqa: PLR0913 - one argument for each option
     *,
     tombstone: Annotated[bool, typer.Option("--tombstone", help="Refuse its value from now on.")] = False,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -170,9 +180,9 @@ def forget(  # noqa: PLR0913 - one argument for each option
 
     With --tombstone its value is refused until it is restored.
     """
-    buried = True if tombstone else None
+    chosen = {"tombstone": tombstone or None, "dry_run": dry_run or None}
     with operating(url, key, agent, data) as opened:
-        done = opened.client.delete(memory_id, version=if_version, tombstone=buried, agent=opened.agent)
+        done = opened.client.delete(memory_id, version=if_version, agent=opened.agent, **chosen)
     show(done, *written(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
 
 

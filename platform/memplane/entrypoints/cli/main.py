@@ -25,6 +25,7 @@ from memplane.entrypoints.cli import (
     keys,
     memory,
     policy,
+    quotas,
     recovery,
     reembed,
     reverting,
@@ -81,6 +82,7 @@ app.add_typer(jobs.app, rich_help_panel=_SERVER)
 app.add_typer(reembed.app, rich_help_panel=_SERVER)
 app.add_typer(audit.app, rich_help_panel=_SERVER)
 app.command("gc", rich_help_panel=_SERVER)(jobs.gc)
+app.command(rich_help_panel=_SERVER)(quotas.quotas)
 for _panel, _commands in (
     (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS, **tracking.COMMANDS}),
     (_INSPECTION, inspection.COMMANDS),
@@ -95,6 +97,7 @@ app.add_typer(conflicts.app, rich_help_panel=_CONSENT)
 app.add_typer(consents.app, rich_help_panel=_CONSENT)
 app.add_typer(tombstones.app, rich_help_panel=_CONSENT)
 app.command("profile", rich_help_panel=_CONSENT)(consents.profile)
+app.command("time-zone", rich_help_panel=_CONSENT)(consents.time_zone)
 app.command(rich_help_panel="Getting to know it")(demo)
 app.add_typer(bench_app, name="bench", rich_help_panel="Getting to know it")
 

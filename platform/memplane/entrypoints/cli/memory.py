@@ -19,6 +19,7 @@ from memplane.entrypoints.cli.options import (
     AnyUser,
     Cursor,
     Data,
+    DryRun,
     Id,
     Key,
     Limit,
@@ -34,7 +35,7 @@ from memplane.entrypoints.cli.options import (
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import operating, session
-from memplane.entrypoints.cli.written import written
+from memplane.entrypoints.cli.written import planned, written
 
 Categories = Annotated[list[str] | None, typer.Option("--category", help="Only this category. Repeatable.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="With this tag. Repeatable.")]
@@ -140,6 +141,7 @@ def turn(  # noqa: PLR0913 - one argument for each option
     ] = None,
     extract: Annotated[bool, typer.Option("--extract/--no-extract", help="Draw facts from what a user says.")] = True,
     external_id: ExternalId = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
@@ -149,7 +151,8 @@ def turn(  # noqa: PLR0913 - one argument for each option
     """Store one message of a conversation, word for word."""
     words = words_of(text)
     with session(url, key, agent, data) as opened:
-        optional = given(actor_id=actor, event_time=event_time, external_id=external_id, agent=opened.agent)
+        tried = given(dry_run=dry_run or None, agent=opened.agent)
+        optional = given(actor_id=actor, event_time=event_time, external_id=external_id) | tried
         fields = cast(
             "TurnFields", {"user_id": user, "thread_id": thread, "role": role, "auto_extract": extract} | optional
         )
@@ -175,6 +178,7 @@ def remember(  # noqa: PLR0913 - one argument for each option
     pinned: Annotated[bool, typer.Option("--pinned", help="Never forgotten by itself.")] = False,
     thread: Annotated[str | None, typer.Option(help="The conversation that it came up in.")] = None,
     external_id: ExternalId = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
@@ -187,7 +191,8 @@ def remember(  # noqa: PLR0913 - one argument for each option
         kind = {"type": type_, "importance": importance, "pinned": pinned, "user_id": user, "category": category}
         optional = given(title=title, steps=step, tags=tag, thread_id=thread, external_id=external_id)
         moments = given(visibility=visibility, valid_from=valid_from, valid_until=valid_until)
-        fields = cast("MemoryFields", kind | optional | moments | given(agent=opened.agent))
+        tried = given(dry_run=dry_run or None, agent=opened.agent)
+        fields = cast("MemoryFields", kind | optional | moments | tried)
         done = opened.client.remember(words, **fields)
     show(done, *written(done), as_json=json)
 
@@ -263,7 +268,7 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
         drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")
     if not stored.vouched:
         drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
-    return [plain(told), *(plain(line, "dim") for line in drawn)]
+    return [plain(told), *(plain(line, "dim") for line in drawn), *planned(stored.dry_run)]
 
 
 def _answer(answer: QueryAnswer) -> list[RenderableType]:

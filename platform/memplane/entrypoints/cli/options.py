@@ -78,6 +78,7 @@ Words = Annotated[str | None, typer.Argument(help="The text; '-' or nothing: fro
 Limit = Annotated[int, typer.Option(min=1, max=200, help="The most items of the page.")]
 Cursor = Annotated[str | None, typer.Option(help="The `next` of the page before.")]
 IfVersion = Annotated[int | None, typer.Option(min=1, help="Only if the memory still is at this version.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and store nothing.")]
 ValidFrom = Annotated[datetime | None, typer.Option(help="Since when it is so: a day or a time.", parser=moment_of)]
 ValidUntil = Annotated[datetime | None, typer.Option(help="Until when it is so: a day or a time.", parser=moment_of)]
 

@@ -19,6 +19,7 @@ from memplane.entrypoints.cli.options import (
     AdminKey,
     AnyUser,
     Data,
+    DryRun,
     IfVersion,
     Url,
     Within,
@@ -41,6 +42,7 @@ def restore(  # noqa: PLR0913 - one argument for each option
     user: AnyUser = None,
     since: _Since = None,
     if_version: IfVersion = None,
+    dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
     agent: Within = None,
@@ -54,12 +56,14 @@ def restore(  # noqa: PLR0913 - one argument for each option
     """
     if memory_id is not None and user is None and since is None:
         with operating(url, key, agent, data) as opened:
-            fields = cast("VerbFields", given(agent=opened.agent))
+            fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent))
             done = opened.client.say(memory_id, "restore", version=if_version, **fields)
         show(done, *written(done, "it is active again"), as_json=json)
         return
     if memory_id is not None or user is None or since is None or if_version is not None:
         raise typer.BadParameter("name a memory's id, or both --user and --since")
+    if dry_run:
+        raise typer.BadParameter("--dry-run is for one memory, by its id")
     with operating(url, key, agent, data) as opened:
         items = list(_counted("restored", _recovered(opened.client, user, since, opened.agent)))
     found = Recovered(items=items, next=None)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from rich.text import Text
 
+from memplane.contracts.dry_runs import NOT_STORED, DryRunPlan
 from memplane.contracts.memories import WriteOutcome
 from memplane.entrypoints.cli.output import plain
 
@@ -34,6 +35,9 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
         done: the server's answer.
         note: what it means, where the call says more than its outcome.
     """
+    if done.dry_run is not None:
+        there = "" if done.id == NOT_STORED else f": {done.id}"
+        return [plain(f"{done.outcome}{there}"), *planned(done.dry_run)]
     version = "" if done.version is None else f", version {done.version}"
     rev = "" if done.rev is None else f", thread revision {done.rev}"
     notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome in _AS_IT_WAS else note]
@@ -50,6 +54,25 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
         plain(f"{done.outcome}: {done.id}{version}{rev}"),
         *(plain(f"  {line}", "dim") for line in told),
     ]
+
+
+def planned(plan: DryRunPlan | None) -> list[Text]:
+    """What a dry run would have done; nothing for a write that was carried out."""
+    if plan is None:
+        return []
+    lines = ["dry run: nothing was stored"]
+    for each in plan.changes:
+        texts = " -> ".join(dict.fromkeys(text for text in (each.before, each.after) if text is not None))
+        named = f" {each.memory_id}" if each.memory_id else ""
+        words = (
+            f", {' '.join(each.words.slot)}: {' '.join(each.words.old)} / {' '.join(each.words.new)}"
+            if each.words
+            else ""
+        )
+        rule = f" (rule {each.rule}{words})" if each.rule else ""
+        lines.append(f"{each.event.lower()}{named} [{each.category}] {texts}{rule}")
+    lines += [f"would wait for consent: {each.slot} = {each.value} [{each.category}]" for each in plan.proposals]
+    return [plain(f"  {line}", "dim") for line in lines]
 
 
 def _several(ids: Sequence[UUID]) -> str:

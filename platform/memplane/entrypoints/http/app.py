@@ -25,6 +25,7 @@ from memplane.entrypoints.http import (
     observations,
     policy,
     problems,
+    quotas,
     recovery,
     repeats,
     reverting,
@@ -73,6 +74,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(jobs.gc_router)
     app.include_router(tracking.router)
     app.include_router(policy.router)
+    app.include_router(quotas.router)
     app.include_router(health.router)
     app.include_router(docs_page.router)
     return app

@@ -18,6 +18,7 @@ from memplane.contracts.conflicts import (
 from memplane.entrypoints.http import examples
 from memplane.entrypoints.http.convert import record_of
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.execution import Execution
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import described
@@ -42,9 +43,10 @@ async def decide_conflict(
 
     The same verdict again is answered `unchanged`, another one with 409 `already_decided`.
     """
-    return _outcome(
-        await app.conflicts.decide(caller, conflict_id, request.verdict, request.agent, once=again.once(_kept))
-    )
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    once, conflicts = run.once(again, _kept), run.writes.conflicts
+    done = await conflicts.decide(caller, conflict_id, request.verdict, request.agent, once=once)
+    return await run.answer(_outcome(done))
 
 
 def _kept(decided: DecidedConflict) -> tuple[int, BaseModel]:

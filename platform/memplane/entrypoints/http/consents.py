@@ -1,7 +1,7 @@
 """Routes of consent: proposals, decisions on them, and the fields that were decided."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Query
@@ -25,10 +25,13 @@ from memplane.contracts.consents import (
     FailedDecision,
     RefuseRequest,
     UserContext,
+    UserContextChange,
+    UserContextOutcome,
 )
 from memplane.domain.consent import Verdict
 from memplane.entrypoints.http import examples
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.execution import Execution
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import described
@@ -51,7 +54,9 @@ async def decide_all(
 ) -> BulkOutcome:  # fmt: skip
     """Each proposal is named with its decision; one that cannot be decided leaves the others as they are."""
     rulings = [Ruling(item.id, item.decision, item.reason) for item in request.items]
-    return _bulk(await app.consents.decide_all(caller, rulings, request.agent, once=again.once(_all_kept)))
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    done = await run.writes.consents.decide_all(caller, rulings, request.agent, once=run.once(again, _all_kept))
+    return await run.answer(_bulk(done))
 
 
 @router.post("/consents/{proposal_id}/approve", responses=described(404, 409, 413), summary="The person agrees")
@@ -59,8 +64,10 @@ async def approve(
     proposal_id: UUID, app: App, caller: Caller, again: Repeatable, request: ApproveRequest | None = None
 ) -> ConsentOutcome:
     """The value holds from now on, as a confirmed memory and as a field of the profile. For `consent:review`."""
-    ruling, agent = Ruling(proposal_id, Verdict.APPROVE), None if request is None else request.agent
-    return _outcome(await app.consents.decide(caller, ruling, agent, once=again.once(_kept)))
+    asked = request or ApproveRequest()
+    run = Execution.of(app, caller, asked.agent, dry_run=asked.dry_run)
+    ruling, once = Ruling(proposal_id, Verdict.APPROVE), run.once(again, _kept)
+    return await run.answer(_outcome(await run.writes.consents.decide(caller, ruling, asked.agent, once=once)))
 
 
 @router.post("/consents/{proposal_id}/reject", responses=described(404, 409, 413), summary="The person refuses")
@@ -69,8 +76,9 @@ async def reject(
 ) -> ConsentOutcome:
     """The value does not come back for this field, whoever says it. For `consent:review`."""
     asked = request or RefuseRequest()
-    ruling = Ruling(proposal_id, Verdict.REJECT, asked.reason)
-    return _outcome(await app.consents.decide(caller, ruling, asked.agent, once=again.once(_kept)))
+    run = Execution.of(app, caller, asked.agent, dry_run=asked.dry_run)
+    ruling, once = Ruling(proposal_id, Verdict.REJECT, asked.reason), run.once(again, _kept)
+    return await run.answer(_outcome(await run.writes.consents.decide(caller, ruling, asked.agent, once=once)))
 
 
 @router.post("/consents/{proposal_id}/ack", responses=described(404, 409, 413), summary="The user agreed in the chat")
@@ -79,8 +87,10 @@ async def acknowledge(
     again: Repeatable,
 ) -> ConsentOutcome:  # fmt: skip
     """Approve by a turn of the user that is later than the proposal and plainly agrees (422 `not_an_agreement`)."""
-    once = again.once(_kept)
-    return _outcome(await app.consents.acknowledge(caller, proposal_id, request.turn_id, request.agent, once=once))
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    once, consents = run.once(again, _kept), run.writes.consents
+    done = await consents.acknowledge(caller, proposal_id, request.turn_id, request.agent, once=once)
+    return await run.answer(_outcome(done))
 
 
 # `path`: a user's name may have slashes in it
@@ -88,7 +98,19 @@ async def acknowledge(
 async def user_context(user_id: Name, app: App, caller: Caller, agent: Agent = None) -> UserContext:
     """Fields that a person consented to, or that enough turns corroborated; those that the agent may read."""
     found = await app.consents.context(caller, user_id, agent)
-    return UserContext(user_id=user_id, items=[_field(each) for each in found])
+    zone = await app.writes.user_settings.time_zone(caller, user_id)
+    return UserContext(user_id=user_id, time_zone=zone, items=[_field(each) for each in found])
+
+
+@router.patch("/users/{user_id:text}/context", responses=described(409, 413), summary="Set a user's time zone")
+async def change_user_context(
+    user_id: Name, request: UserContextChange, app: App, caller: Caller
+) -> UserContextOutcome:
+    """What relative dates mean in what the user says from now on. For fully trusted keys."""
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    done = await run.writes.user_settings.set_time_zone(caller, user_id, request.time_zone, request.agent)
+    outcome: Literal["updated", "unchanged"] = "updated" if done.changed else "unchanged"
+    return await run.answer(UserContextOutcome(outcome=outcome, user_id=done.user_id, time_zone=done.name))
 
 
 def _kept(decided: Decided) -> tuple[int, BaseModel]:

@@ -47,6 +47,8 @@ from memplane.domain.text import TOKEN_COUNTER
 
 _TEXT = tuple(MemoryText.__slots__)
 _SEVERAL = frozenset({"types", "tags"})
+_ASSIGNED = frozenset({"vouched", "time_zone"})
+"""What the server says of a turn, and not its caller."""
 _RECORDED = tuple(name for name in MemoryRecord.model_fields if name != "possible_conflicts")
 
 _FILTERS = tuple(name for name in Filters.__slots__ if name in QueryFilters.model_fields and name not in _SEVERAL)
@@ -172,7 +174,7 @@ def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> E
 
 def new_memory_of(request: NewMemoryRequest) -> NewMemory:
     """A request as a new memory."""
-    given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields}
+    given = {name: getattr(request, name) for name in NewMemoryRequest.model_fields if name != "dry_run"}
     words: dict[str, Any] = {name: given.pop(name) for name in _TEXT}
     words |= {name: tuple(value) for name, value in words.items() if isinstance(value, list)}
     given.pop("agent")
@@ -182,7 +184,7 @@ def new_memory_of(request: NewMemoryRequest) -> NewMemory:
 
 def new_turn_of(request: NewTurnRequest) -> NewTurn:
     """A request as a new turn."""
-    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name != "vouched"})
+    return NewTurn(**{name: getattr(request, name) for name in NewTurn.__slots__ if name not in _ASSIGNED})
 
 
 def record_of(memory: Memory, conflicts: Conflicting | None = None) -> MemoryRecord:

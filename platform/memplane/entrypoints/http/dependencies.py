@@ -48,4 +48,5 @@ async def principal(
 
 
 Caller = Annotated[Principal, Depends(principal)]
+Dry = Annotated[bool, Query(description="Answer what would happen, and store nothing.")]
 Agent = Annotated[Name | None, Query(description="The agent to speak as; the key's own unless it may act for others.")]

@@ -1,6 +1,7 @@
 """Routes of the feedback verbs: what callers say of a memory."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -9,29 +10,41 @@ from pydantic import BaseModel
 
 from memplane.application.feedback import Feedback, Verb
 from memplane.application.placing import Outcome
+from memplane.application.writes import Writes
 from memplane.contracts.memories import CorrectionRequest, PinRequest, RejectRequest, VerbRequest, WriteOutcome
 from memplane.domain.principal import Principal
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.execution import Execution
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable, Repeats
 from memplane.entrypoints.http.routes import IfMatch, described, version_of
 
 router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["feedback"])
 _PROBLEMS: Any = described(404, 409, 412, 413)
-_Verb = Callable[[Verb], Awaitable[Outcome]]
+_Verb = Callable[[Writes, Verb], Awaitable[Outcome]]
 
 
 def _kept(outcome: Outcome) -> tuple[int, BaseModel]:
     return 200, convert.outcome_of(outcome)
 
 
-async def _said(
-    verb: _Verb, memory_id: UUID, request: VerbRequest | None, if_match: str | None, again: Repeats
-) -> WriteOutcome:
-    once = again.once(_kept)
-    agent = None if request is None else request.agent
-    return convert.outcome_of(await verb(Verb(memory_id, agent, version_of(if_match), once)))
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a verb, as it was sent."""
+
+    app: App
+    caller: Caller
+    memory_id: UUID
+    if_match: str | None
+    again: Repeats
+
+
+async def _said(call: _Call, request: VerbRequest, verb: _Verb) -> WriteOutcome:
+    run = Execution.of(call.app, call.caller, request.agent, dry_run=request.dry_run)
+    once = run.once(call.again, _kept)
+    done = await verb(run.writes, Verb(call.memory_id, request.agent, version_of(call.if_match), once))
+    return await run.answer(convert.outcome_of(done))
 
 
 @router.post("/pin", responses=_PROBLEMS, summary="Keep it")
@@ -40,8 +53,9 @@ async def pin(
     if_match: IfMatch = None,
 ) -> WriteOutcome:  # fmt: skip
     """Keep the memory whatever its age, or no longer."""
-    pinned = request is None or request.pinned
-    return await _said(lambda verb: app.feedback.pin(caller, verb, pinned=pinned), memory_id, request, if_match, again)
+    asked = request or PinRequest()
+    call = _Call(app, caller, memory_id, if_match, again)
+    return await _said(call, asked, lambda writes, verb: writes.feedback.pin(caller, verb, pinned=asked.pinned))
 
 
 @router.post("/correct", responses=_PROBLEMS, summary="This is right instead")
@@ -50,7 +64,8 @@ async def correct(
 ) -> WriteOutcome:
     """Replace a memory that is wrong; the old one stays in the history as superseded."""
     right = convert.correction_of(request)
-    return await _said(lambda verb: app.correct(caller, verb, right), memory_id, request, if_match, again)
+    call = _Call(app, caller, memory_id, if_match, again)
+    return await _said(call, request, lambda writes, verb: writes.correct(caller, verb, right))
 
 
 @router.post("/reject", responses=_PROBLEMS, summary="A person says that it is wrong")
@@ -59,8 +74,9 @@ async def reject(
     if_match: IfMatch = None,
 ) -> WriteOutcome:  # fmt: skip
     """The memory is gone, and its value does not come back, whoever says it. For fully trusted keys."""
-    reason = None if request is None else request.reason
-    return await _said(lambda verb: app.feedback.reject(caller, verb, reason), memory_id, request, if_match, again)
+    asked = request or RejectRequest()
+    call = _Call(app, caller, memory_id, if_match, again)
+    return await _said(call, asked, lambda writes, verb: writes.feedback.reject(caller, verb, asked.reason))
 
 
 class Plain(NamedTuple):
@@ -111,8 +127,10 @@ def _add(plain: Plain) -> None:
         memory_id: UUID, app: App, caller: Caller, again: Repeatable, request: VerbRequest | None = None,
         if_match: IfMatch = None,
     ) -> WriteOutcome:  # fmt: skip
-        said = plain.said(app.feedback)
-        return await _said(lambda verb: said(caller, verb), memory_id, request, if_match, again)
+        call = _Call(app, caller, memory_id, if_match, again)
+        return await _said(
+            call, request or VerbRequest(), lambda writes, verb: plain.said(writes.feedback)(caller, verb)
+        )
 
     route.__name__, route.__doc__ = plain.name, plain.told
     router.post(f"/{plain.name}", responses=_PROBLEMS, summary=plain.summary)(route)

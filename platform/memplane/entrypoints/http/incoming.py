@@ -100,7 +100,17 @@ def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines
         case MemoryLine():
             raise Invalid("state: what is not believed any more is restored, not added", field="state")
         case TurnLine():
-            names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "vouched")
+            names = (
+                "thread_id",
+                "role",
+                "text",
+                "actor_id",
+                "agent_id",
+                "run_id",
+                "external_id",
+                "vouched",
+                "time_zone",
+            )
             given = {name: getattr(line, name) for name in names}
             return NewTurn(user_id="", event_time=line.event_time or line.recorded_at, auto_extract=False, **given)
         case _:
@@ -136,7 +146,18 @@ def _memory(line: MemoryLine, now: datetime) -> Mentioning:
 
 
 def _turn(line: TurnLine, now: datetime) -> Turn:
-    names = ("thread_id", "role", "text", "actor_id", "agent_id", "run_id", "external_id", "event_time", "vouched")
+    names = (
+        "thread_id",
+        "role",
+        "text",
+        "actor_id",
+        "agent_id",
+        "run_id",
+        "external_id",
+        "event_time",
+        "vouched",
+        "time_zone",
+    )
     given: dict[str, Any] = {name: getattr(line, name) for name in names}
     return Turn(
         id=line.id or new_id(), user_id="", seq=0, rev=0, recorded_at=min(line.recorded_at or now, now), **given

@@ -7,6 +7,7 @@ from memplane.contracts.memories import WriteOutcome
 from memplane.contracts.observations import ObservationRequest
 from memplane.entrypoints.http import convert
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.execution import Execution
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import NEW, described, kept
@@ -27,6 +28,6 @@ async def observe(
     """Remember what a tool was called with and what came of it, as a memory of type `observation`."""
     given = {name: getattr(request, name) for name in ToolRun.__slots__}
     run = ToolRun(**given | {"files": tuple(request.files)})
-    outcome = await app.observe(caller, run, request.agent, once=again.once(kept))
-    response.status_code = NEW.get(outcome.outcome, 200)
-    return convert.outcome_of(outcome)
+    execution = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    outcome = await execution.writes.observe(caller, run, request.agent, once=execution.once(again, kept))
+    return await execution.answer(convert.outcome_of(outcome), response, NEW.get(outcome.outcome, 200))

@@ -30,6 +30,7 @@ STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
     errors.Invalid: (422, "Invalid request"),
     errors.RateLimited: (429, "Too many requests"),
     errors.UploadsLimited: (429, "Too many requests"),
+    errors.QuotaExceeded: (429, "Quota exceeded"),
     errors.RequestTimeout: (408, "Request timeout"),
     errors.EmbeddingMismatch: (503, "Unavailable"),
     errors.StorageUnavailable: (503, "Unavailable"),

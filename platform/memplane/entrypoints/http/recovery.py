@@ -10,6 +10,7 @@ from memplane.application.placing import Outcome
 from memplane.application.recovery import Chosen, Unrestored
 from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, RestoredMemory, RestoreRequest
 from memplane.entrypoints.http.dependencies import App, Caller
+from memplane.entrypoints.http.execution import Execution
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import described
@@ -25,14 +26,17 @@ async def restore(request: RestoreRequest, app: App, caller: Caller, again: Repe
     active stays gone, as `failed`. What was superseded is brought back by its id.
     """
     chosen = Chosen(request.memory_id, request.user_id, request.since, request.cursor, request.limit, request.agent)
-    return _recovered(await app.recovery.restore(caller, chosen, once=again.once(_kept)))
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    return await run.answer(_recovered(await run.writes.recovery.restore(caller, chosen, once=run.once(again, _kept))))
 
 
 @router.post("/purge", responses=described(404, 409, 413), summary="Remove memories for good")
 async def purge(request: PurgeRequest, app: App, caller: Caller, again: Repeatable) -> Purged:
     """One deleted memory, or those of a user: whose time to be restored is over, or all with `early`. For `admin`."""
     chosen = Chosen(request.memory_id, request.user_id, limit=request.limit, agent=request.agent)
-    return _purged(await app.recovery.purge(caller, chosen, early=request.early, once=again.once(_gone)))
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    done = await run.writes.recovery.purge(caller, chosen, early=request.early, once=run.once(again, _gone))
+    return await run.answer(_purged(done))
 
 
 def _recovered(found: recovery.Recovered) -> Recovered:

@@ -1,6 +1,6 @@
 """The routes: parse a contract, call one use case, render."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -37,7 +37,8 @@ from memplane.domain.errors import Invalid
 from memplane.domain.memory import Layer, MemoryType, State, TrustState
 from memplane.domain.scope import Filters
 from memplane.entrypoints.http import convert, examples, paths, problems
-from memplane.entrypoints.http.dependencies import Agent, App, Caller
+from memplane.entrypoints.http.dependencies import Agent, App, Caller, Dry
+from memplane.entrypoints.http.execution import Execution, Status
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
 
@@ -120,10 +121,10 @@ async def store_turn(
     again: Repeatable,
 ) -> TurnOutcome:
     """Store one message of a conversation, word for word; the next query finds it."""
-    once = again.once(_one_stored)
-    (stored,) = await app.ingest(caller, [convert.new_turn_of(request)], request.agent, once=once)
-    response.status_code = 201 if stored.created else 200
-    return convert.turn_outcome_of(stored)
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    once = run.once(again, _one_stored)
+    (stored,) = await run.writes.ingest(caller, [convert.new_turn_of(request)], request.agent, once=once)
+    return await run.answer(convert.turn_outcome_of(stored), response, _status([stored]))
 
 
 @router.post(
@@ -140,17 +141,21 @@ async def store_turns(
     agents = {turn.agent for turn in request.turns}
     if len(agents) > 1:
         raise Invalid("turns: one call speaks as one agent; these name several", field="turns")
-    once = again.once(_all_stored)
+    agent = agents.pop()
+    run = Execution.of(app, caller, agent, dry_run=request.dry_run)
     turns = [convert.new_turn_of(turn) for turn in request.turns]
-    stored = await app.ingest(caller, turns, agents.pop(), once=once)
-    response.status_code = _status(stored)
-    return _batch(stored)
+    stored = await run.writes.ingest(caller, turns, agent, once=run.once(again, _all_stored))
+    return await run.answer(_batch(stored), response, _status(stored))
 
 
 @router.delete("/turns/{turn_id}", responses=described(404, 409), tags=["turns"], summary="Delete a turn")
-async def delete_turn(turn_id: UUID, app: App, caller: Caller, again: Repeatable, agent: Agent = None) -> TurnDeletion:
+async def delete_turn(
+    turn_id: UUID, app: App, caller: Caller, again: Repeatable, agent: Agent = None, dry_run: Dry = False
+) -> TurnDeletion:
     """Delete one turn for good, with what was derived from it alone; only for fully trusted keys."""
-    return _deletion(await app.delete_turn(caller, turn_id, agent, once=again.once(_deleted)))
+    run = Execution.of(app, caller, agent, dry_run=dry_run)
+    done = await run.writes.delete_turn(caller, turn_id, agent, once=run.once(again, _deleted))
+    return await run.answer(_deletion(done))
 
 
 def _deletion(done: TurnDeleted) -> TurnDeletion:
@@ -161,7 +166,7 @@ def _deleted(done: TurnDeleted) -> tuple[int, BaseModel]:
     return 200, _deletion(done)
 
 
-def _status(stored: Sequence[StoredTurn]) -> int:
+def _status(stored: Sequence[StoredTurn]) -> Status:
     return 201 if any(turn.created for turn in stored) else 200
 
 
@@ -193,13 +198,15 @@ async def create_memory(
     again: Repeatable,
 ) -> WriteOutcome:
     """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
-    once = again.once(kept)
-    outcome = await app.remember.create(caller, convert.new_memory_of(request), request.agent, once=once)
-    response.status_code = NEW.get(outcome.outcome, 200)
-    return convert.outcome_of(outcome)
+    run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
+    new, once = convert.new_memory_of(request), run.once(again, kept)
+    outcome = await run.writes.remember.create(caller, new, request.agent, once=once)
+    return await run.answer(convert.outcome_of(outcome), response, NEW.get(outcome.outcome, 200))
 
 
-NEW = dict.fromkeys(("created", "superseded", "disputed", "outdated"), 201) | {"queued_for_consent": 202}
+NEW: Mapping[str, Status] = {
+    "created": 201, "superseded": 201, "disputed": 201, "outdated": 201, "queued_for_consent": 202,
+}  # fmt: skip
 """Statuses of outcomes, where they are not 200."""
 
 
@@ -283,15 +290,16 @@ async def change_memory(
     agent: Agent = None,
 ) -> WriteOutcome:
     """Change fields in place; the older text stays in the history."""
-    changes = {name: getattr(request, name) for name in request.model_fields_set}
+    changes = {name: getattr(request, name) for name in request.model_fields_set - {"dry_run"}}
     empty = [
         name for name in ("content", "category", "importance", "pinned", "confidence") if changes.get(name, 0) is None
     ]
     if empty:
         raise Invalid(f"{empty[0]}: cannot be null", field=empty[0])
     lists = {name: tuple(value or ()) for name, value in changes.items() if name in _LISTS}
-    changed = await app.remember.update(caller, memory_id, changes | lists, version=version_of(if_match), agent=agent)
-    return convert.outcome_of(changed)
+    run, version = Execution.of(app, caller, agent, dry_run=request.dry_run), version_of(if_match)
+    changed = await run.writes.remember.update(caller, memory_id, changes | lists, version=version, agent=agent)
+    return await run.answer(convert.outcome_of(changed))
 
 
 _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
@@ -300,13 +308,15 @@ _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
 @router.delete(
     "/memories/{memory_id}", responses=described(404, 409, 412), tags=["memories"], summary="Delete a memory"
 )
-async def delete_memory(
+async def delete_memory(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None,
     tombstone: Annotated[bool, Query(description="Refuse its value from now on, until it is restored.")] = False,
+    dry_run: Dry = False,
 ) -> WriteOutcome:  # fmt: skip
     """Take a memory out of every read at once; it is purged 30 days later."""
-    done = await app.remember.delete(caller, memory_id, version=version_of(if_match), agent=agent, tombstone=tombstone)
-    return convert.outcome_of(done)
+    run, version = Execution.of(app, caller, agent, dry_run=dry_run), version_of(if_match)
+    done = await run.writes.remember.delete(caller, memory_id, version=version, agent=agent, tombstone=tombstone)
+    return await run.answer(convert.outcome_of(done))
 
 
 @router.get("/memories/{memory_id}/history", responses=described(404), tags=["memories"], summary="A memory's history")
