@@ -134,11 +134,11 @@ _CUT = re.compile(
     r"|plan|work|need|enjoy|have|think|watch|read|run|do|get|made|makes|helps?)\b"
     r"|, (?:and|but|so|which|where|who|too|though|actually|right|you know|\w+ing\b)| (?:in order to"
     r"|to be able to)\b| to (?:help|get|try|see|make|keep|stay|clear|feel|improve|relax|unwind|celebrate"
-    r"|raise awareness|learn more|cheer|boost|de-?stress|take my mind)\b|[!?*~(]| [xX]+D*$|[^\w\s]{2,}$"
+    r"|raise awareness|learn more|cheer|boost|de-?stress|take my mind)\b|[!?*~(]| [xX]+D*$|(?<![^\w\s])[^\w\s]{2,}$"
 )
-_LIST = re.compile(r"(?:\w[\w'&.-]*(?: \w[\w'&.-]*){0,3}, ){1,6}(?:and|or) \w[\w'&.-]*(?: \w[\w'&.-]*){0,4}$")
+_LIST = re.compile(r"\A(?:\w[\w'&.-]*(?: \w[\w'&.-]*){0,3}, ){1,6}(?:and|or) \w[\w'&.-]*(?: \w[\w'&.-]*){0,4}$")
 _SHORT_LIST = re.compile(
-    r"(?:[\w'&.-]+(?: [\w'&.-]+){0,2}, ){1,5}[\w'&.-]+(?: [\w'&.-]+){0,2} (?:and|or) [\w'&.-]+(?: [\w'&.-]+){0,3}$"
+    r"\A(?:[\w'&.-]+(?: [\w'&.-]+){0,2}, ){1,5}[\w'&.-]+(?: [\w'&.-]+){0,2} (?:and|or) [\w'&.-]+(?: [\w'&.-]+){0,3}$"
 )
 _VERBAL = re.compile(
     r"\b(?:I|my|am|is|are|was|were|have|has|had|do|did|will|can|love|like|went|came|said|used|[a-z]{3,}ed)\b"
