@@ -10,7 +10,7 @@ import psycopg
 
 from memplane.adapters.postgres import search as postgres_search
 from memplane.adapters.sql import scope as sql_scope
-from memplane.adapters.sql import statements
+from memplane.adapters.sql import statements, tracking
 from memplane.adapters.sqlite import search as sqlite_search
 from memplane.application import browse
 from memplane.domain import scope as scopes
@@ -168,8 +168,18 @@ NOT_FETCHED_IN_SCOPE = statement("memories_by_id")
 LEAKS: tuple[tuple[Break, str], ...] = (
     (statement("page_of_memories"), "GET /v1/memories"),
     (statement("memories_by_id"), "GET /v1/memories/{memory_id}"),
+    (
+        Break(
+            "events are not scoped",
+            lambda world: [(tracking, "_events", _wider(tracking._events, partial(_everything, world)))],
+        ),
+        "GET /v1/events",
+    ),
     (statement("memories_by_id"), "POST /v1/memories:batchGet"),
-    (statement("turns_of"), "GET /v1/threads/{thread_id:text}/turns"),
+    (
+        Break("turns are every agent's", lambda _: [(Policy, "allowlist", _as_supervisor(Policy.allowlist))]),
+        "GET /v1/threads/{thread_id:text}/turns",
+    ),
     (statement("related"), "GET /v1/memories/{memory_id}/related"),
     (statement("changes"), "GET /v1/threads/{thread_id:text}/delta"),
     (statement("seen"), "GET /v1/memories/{memory_id}/history"),

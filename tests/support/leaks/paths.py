@@ -13,6 +13,8 @@ Json = dict[str, Any]
 QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
 CONTEXT, CONFLICTS, TOMBSTONES = "/v1/context", "/v1/conflicts", "/v1/tombstones"
 NOTHING: frozenset[str] = frozenset()
+TRACKED = EVER | PROPOSED
+"""What events tell by the names of threads, which go on after a record's end."""
 ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
 ADMINISTRATION = (
@@ -104,7 +106,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
         yield from _of_user(user, turn)
     yield Ask(f"GET {LIST}/{{memory_id}}", "no id", NOTHING, f"{LIST}/nonsense")
     yield Ask("GET /v1/stats", "all", NOTHING, "/v1/stats", {"days": 365})
-    yield Ask("GET /v1/events", "newest", NOTHING, "/v1/events", {"limit": 200})
+    yield Ask("GET /v1/events", "newest", TRACKED, "/v1/events", {"limit": 200})
     for path in ADMINISTRATION[turn % len(ADMINISTRATION) :][:1]:
         yield Ask(f"GET {path}", "administration", NOTHING, path)
     for path in ("/healthz", "/readyz", "/openapi.json", "/docs", *FILES)[turn % 6 :][:1]:
@@ -132,7 +134,7 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
         yield Ask("GET /v1/checkpoints/{thread_id:text}", "thread", SAVED, f"/v1/checkpoints/{THREAD}", params)
     yield Ask("GET /v1/stats", "user", NOTHING, "/v1/stats", {"user_id": user})
     tracked = {"user_id": user} | ({"node": "hotpath", "op": "create"} if turn % 2 else {"thread_id": THREAD})
-    yield Ask("GET /v1/events", "user", NOTHING, "/v1/events", tracked | {"status": "ok", "limit": 200})
+    yield Ask("GET /v1/events", "user", TRACKED, "/v1/events", tracked | {"status": "ok", "limit": 200})
     span = {"user_id": user} | ({"after_seq": 0} if turn % 2 else {"before_seq": 1000, "limit": 200})
     yield Ask("GET /v1/threads/{thread_id:text}/turns", "thread", LISTED, f"/v1/threads/{THREAD}/turns", span)
     params = {"since": turn % 3, "user_id": user}
@@ -144,7 +146,7 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     # whatever is not deleted shows what stood around it
     yield _one("/timeline", record, LISTED if record.turn else ANCHORED, LISTED, before=2, after=2)
     yield _query("on demand", NOW, record, top_k=1, thread_id=record.thread, purpose="on_demand")
-    yield Ask("GET /v1/events", "memory", NOTHING, "/v1/events", {"memory_id": record.id}, target=record)
+    yield Ask("GET /v1/events", "memory", TRACKED, "/v1/events", {"memory_id": record.id}, target=record)
     several = {"ids": [str(record.id), *(str(each.id) for each in world.planted.records[:5])]}
     yield Ask(f"POST {LIST}:batchGet", "by ids", LISTED, f"{LIST}:batchGet", body=several, target=record)
     if record.turn:
