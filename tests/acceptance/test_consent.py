@@ -43,11 +43,12 @@ class TestPaths:
     @pytest.mark.parametrize(
         "said",
         [
-            {"content": BERLIN}, {"content": "Ana has moved to Berlin."}, {"content": "Rain fell.", "facts": [BERLIN]},
-            {"content": "Rain fell.", "title": "City: Berlin"},
-            {"content": "Rain fell.", "narrative": f"It rained. {BERLIN}"},
-            {"content": "Rain fell.", "attributes": {"city": "Berlin"}}, {"content": BERLIN, "type": "insight"},
-            {"content": "The user l\u0456ves in Berlin."}, {"content": "Rain fell.", "tags": ["city:berlin"]},
+            {"content": BERLIN}, {"content": "Ana has moved to Berlin."},
+            {"content": "The user sings.", "facts": [BERLIN]},
+            {"content": "The user sings.", "title": "City: Berlin"},
+            {"content": "The user sings.", "narrative": f"It rained. {BERLIN}"},
+            {"content": "The user sings.", "attributes": {"city": "Berlin"}}, {"content": BERLIN, "type": "insight"},
+            {"content": "The user l\u0456ves in Berlin."}, {"content": "The user sings.", "tags": ["city:berlin"]},
         ],
         ids=str,
     )  # fmt: skip

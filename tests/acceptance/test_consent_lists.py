@@ -91,8 +91,8 @@ class TestValues:
         [
             {"content": "The user lives in Porto, Portugal."}, {"content": "The user lives in downtown Porto."},
             {"content": "The user **lives** in the Porto area."}, {"content": "The user moved to PORTO yesterday."},
-            {"content": "Here is a note.", "attributes": {"city": "Porto, Portugal"}},
-            {"content": "Here is a note.", "attributes": {"home": {"city": ["Porto"]}}},
+            {"content": "The user sings.", "attributes": {"city": "Porto, Portugal"}},
+            {"content": "The user sings.", "attributes": {"home": {"city": ["Porto"]}}},
         ],
         ids=str,
     )  # fmt: skip
@@ -125,7 +125,7 @@ class TestLongTexts:
 
     def test_a_story_of_two_fields(self, caller: Caller, reviewer: Caller) -> None:
         told = f"{MOVED} It rained. The user goes by Kit."
-        whole = queue(caller, "Here is a note.", narrative=told, **EVENTS)
+        whole = queue(caller, "The user sings.", narrative=told, **EVENTS)
         name = next(each for each in listed(reviewer) if each["id"] != whole)
         assert sorted(waiting(reviewer)) == [("city", "Porto"), ("preferred_name", "Kit")]
         refused(reviewer.post(f"/v1/consents/{whole}/approve", {}), 409, "proposal_outdated")
@@ -152,7 +152,7 @@ class TestLongTexts:
 
     def test_a_thousand_values_take_no_longer(self, caller: Caller, reviewer: Caller) -> None:
         many = " ".join(f"The user moved to P{chr(97 + i % 26)}{chr(97 + i // 26)}." for i in range(600))[:16_000]
-        queue(caller, "Here is a note.", narrative=many, **EVENTS)
+        queue(caller, "The user sings.", narrative=many, **EVENTS)
         assert len(waiting(reviewer)) == 1
 
 
@@ -207,7 +207,7 @@ class TestAttributes:
         ids=str,
     )  # fmt: skip
     def test_they_state_a_city(self, caller: Caller, reviewer: Caller, attributes: Json) -> None:
-        queue(caller, "Here is a note.", attributes=attributes, **EVENTS)
+        queue(caller, "The user sings.", attributes=attributes, **EVENTS)
         assert waiting(reviewer) == [("city", "Porto")]
 
     @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ class TestAttributes:
         ids=str,
     )  # fmt: skip
     def test_those_of_something_else_do_not(self, caller: Caller, attributes: Json) -> None:
-        assert post(caller, "Here is a note.", attributes=attributes, **EVENTS)["outcome"] == "created"
+        assert post(caller, "The user sings.", attributes=attributes, **EVENTS)["outcome"] == "created"
 
 
 class TestCounting:

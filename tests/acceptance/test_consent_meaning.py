@@ -142,7 +142,7 @@ class TestWrites:
         ids=str,
     )  # fmt: skip
     def test_in_whatever_part_it_stands(self, tenant: Tenant, caller: Caller, reviewer: Caller, said: Json) -> None:
-        queue(caller, **({"content": "Here is a note.", "category": "event"} | said))
+        queue(caller, **({"content": "The user sings.", "category": "event"} | said))
         ((field, value),) = waiting(reviewer)
         assert (field, value.casefold()) == ("city", "porto")
         assert tenant.count("memories") == 0
@@ -152,9 +152,9 @@ class TestWrites:
         [
             {"content": "The concert is at the arena.", "attributes": {"city": "Porto"}},
             {"content": "Ben plays the cello.", "attributes": {"pronouns": "he/him"}},
-            {"content": "Here is a note.", "attributes": {"venue": {"city": "Porto"}}},
-            {"content": "Here is a note.", "attributes": {"language": "Python"}},
-            {"content": "Here is a note.", "tags": ["language:go"]},
+            {"content": "The user sings.", "attributes": {"venue": {"city": "Porto"}}},
+            {"content": "The user sings.", "attributes": {"language": "Python"}},
+            {"content": "The user sings.", "tags": ["language:go"]},
         ],
         ids=str,
     )  # fmt: skip

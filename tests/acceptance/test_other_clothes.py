@@ -23,15 +23,15 @@ WORN = {
 FIELDS: dict[str, Callable[[str], Json]] = {
     "content": lambda said: {"content": said},
     "among others": lambda said: {"content": f"The van is red. {said}"},
-    "narrative": lambda said: {"content": "Here is a note.", "narrative": f"It rained. {said}"},
-    "facts": lambda said: {"content": "Here is a note.", "facts": ["The van is red.", said]},
-    "title": lambda said: {"content": "Here is a note.", "title": said},
-    "attribute": lambda said: {"content": "Here is a note.", "attributes": {"note": [said]}},
-    "name of an attribute": lambda said: {"content": "Here is a note.", "attributes": {said: True}},
+    "narrative": lambda said: {"content": "The user sings.", "narrative": f"It rained. {said}"},
+    "facts": lambda said: {"content": "The user sings.", "facts": ["The van is red.", said]},
+    "title": lambda said: {"content": "The user sings.", "title": said},
+    "attribute": lambda said: {"content": "The user sings.", "attributes": {"note": [said]}},
+    "name of an attribute": lambda said: {"content": "The user sings.", "attributes": {said: True}},
 }
 LABELS: dict[str, Callable[[str], Json]] = {
-    "tags": lambda said: {"content": "Here is a note.", "tags": [said]},
-    "related_files": lambda said: {"content": "Here is a note.", "related_files": [said]},
+    "tags": lambda said: {"content": "The user sings.", "tags": [said]},
+    "related_files": lambda said: {"content": "The user sings.", "related_files": [said]},
 }
 
 
@@ -138,9 +138,9 @@ class TestSensitive:
     @pytest.mark.parametrize("name", ["c1ty", "**city**", "\u0441ity", "C i t y", "\uff43ity"], ids=ascii)
     def test_the_name_of_an_attribute_is_read(self, caller: Caller, name: str) -> None:
         assert (
-            sent(caller, "event", {"content": "Here is a note.", "attributes": {name: "Porto"}}) == "queued_for_consent"
+            sent(caller, "event", {"content": "The user sings.", "attributes": {name: "Porto"}}) == "queued_for_consent"
         )
-        assert sent(caller, "event", {"content": "Here is a note.", "attributes": {"velocity": "Porto"}}) == "created"
+        assert sent(caller, "event", {"content": "The user sings.", "attributes": {"velocity": "Porto"}}) == "created"
 
     def test_the_proposal_is_plainly_spelled(self, tenant: Tenant, caller: Caller) -> None:
         reviewer = tenant.caller("supervisor", scopes=REVIEW)
@@ -189,7 +189,7 @@ class TestNotRecognised:
     @pytest.mark.parametrize("name", ["external_id", "actor_id", "run_id", "thread_id"])
     def test_names_that_the_caller_gives(self, caller: Caller, name: str) -> None:
         refused_sails(caller)
-        assert sent(caller, "event", {"content": "Here is a note.", name: SAILS}) == "created"
+        assert sent(caller, "event", {"content": "The user sings.", name: SAILS}) == "created"
         assert sent(caller, "event", {"content": SAILS, name: "n-1"}) == "value_rejected"
 
     def test_an_alias(self, caller: Caller) -> None:
@@ -197,7 +197,7 @@ class TestNotRecognised:
         caller.remember("Ana Ruiz owns a piano.", "event")
         answer = caller.post(f"/v1/entities/{caller.entity('Ana Ruiz')}/aliases", {"alias": "The blue whale sings"})
         assert answer.status_code == 200
-        assert sent(caller, "event", {"content": "Th3 blu3 wh4le sings."}) == "value_rejected"
+        assert sent(caller, "event", {"content": "The blu3 wh4le sings."}) == "value_rejected"
 
     def test_turns_are_kept_verbatim_and_nothing_is_drawn(self, tenant: Tenant, caller: Caller) -> None:
         say(caller, write(caller, "The user likes jazz.", "preferences")["id"], "reject")

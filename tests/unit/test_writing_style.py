@@ -124,3 +124,8 @@ def test_a_stated_language_counts() -> None:
     assert refused("Tee", lang="de") == ""
     assert refused("Tee") == "complete_sentence"
     assert refused("Der Hund", lang="en") == "complete_sentence"
+
+
+def test_what_goes_on_in_the_narrative_gets_no_full_stop() -> None:
+    text = constrain(MemoryText("The user lives\nin Lisbon\nnear Belém"), MemoryType.SEMANTIC, WRITING, Style.FULL)
+    assert (text.content, text.narrative) == ("The user lives in Lisbon", "near Belém")

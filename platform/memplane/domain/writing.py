@@ -87,7 +87,8 @@ def constrain(text: MemoryText, kind: MemoryType, rules: WritingRules, style: St
         _refuse_pronouns(clean.content, rules.pronouns)
     short = _trimmed(clean, rule)
     if style is Style.FULL and is_english(short.content, short.lang):
-        return _styled(short, rule)
+        # what goes on in the narrative is not closed: its words are read as one sentence
+        return _styled(short, rule, whole=short.content == clean.content)
     return short
 
 
@@ -105,8 +106,8 @@ def style_warnings(text: MemoryText, kind: MemoryType, rules: WritingRules) -> t
     )
 
 
-def _styled(text: MemoryText, rule: TypeWriting) -> MemoryText:
-    """A text in the third person and in whole sentences, closed by the full stop that it lacks.
+def _styled(text: MemoryText, rule: TypeWriting, *, whole: bool) -> MemoryText:
+    """A text in the third person and in whole sentences, closed by the full stop that it lacks if it is all there.
 
     Raises:
         WritingConstraintViolated: it is not.
@@ -133,8 +134,8 @@ def _styled(text: MemoryText, rule: TypeWriting) -> MemoryText:
             rule="complete_sentence",
             words=text.content,
         )
-    whole = with_full_stop(text.content)
-    return text if len(whole) > rule.max_chars else replace(text, content=whole)
+    ended = with_full_stop(text.content) if whole else text.content
+    return text if len(ended) > rule.max_chars else replace(text, content=ended)
 
 
 def _normalised(text: MemoryText, rules: WritingRules) -> MemoryText:
