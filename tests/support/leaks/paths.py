@@ -19,6 +19,7 @@ ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
 ADMINISTRATION = (
     "/v1/admin/audit", "/v1/admin/jobs", "/v1/admin/keys", "/v1/admin/keys/history", "/v1/admin/policy",
+    "/v1/quotas",
 )  # fmt: skip
 FILES = ("/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
 
@@ -159,9 +160,6 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     yield _one("/why", record, EVER, LISTED)
     yield _one("/why", record, EVER, LISTED, query="clerk met hall", ranking="rrf")
     yield _one("/related", record, LISTED, LISTED, limit=100)
-    for verb in ("retract", "demote"):  # tried: it shows what it would change, and what follows from that
-        route, path = f"POST {LIST}/{{memory_id}}/{verb}", f"{LIST}/{record.id}/{verb}"
-        yield Ask(route, "dry run", EVER, path, body={"dry_run": True}, target=record, own=EVER)
     if "entity" in record.words:
         path = f"{ENTITIES}/{world.entity(record)}"
         yield Ask(f"GET {ENTITIES}/{{entity_id}}", "by id", NOTHING, path, target=record, own=LISTED, there=LISTED)
@@ -181,6 +179,9 @@ def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
         alias = world.alias_of(record)
         named = {"user_id": user, "name": f"{alias.word} hall" if alias else words.get("entity", words["content"])}
         yield Ask(f"GET {ENTITIES}", "by name", LISTED, ENTITIES, named, target=record)
+        # it shows what would change, and what would follow from that
+        tried = f"{LIST}/{record.id}/retract"
+        yield Ask(f"POST {LIST}/{{memory_id}}/retract", "dry run", EVER, tried, body={"dry_run": True}, target=record)
     if turn % 2:
         thread = {"thread_id": record.thread, "since_rev": 0, "filters": {"user_id": user}}
         yield _query("its thread", NOW | TOLD, record, top_k=1, **thread)
