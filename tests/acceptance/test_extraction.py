@@ -88,7 +88,7 @@ class TestDates:
     def test_beside_the_time_of_the_turn(self, supervisor: Caller) -> None:
         (drawn,) = supervisor.say(self.SAID[0][0], event_time="2024-01-10T10:00:00+02:00")["extracted"]
         memory = supervisor.get(f"/v1/memories/{drawn['id']}").json()
-        assert (memory["event_time"], memory["valid_from"]) == ("2023-05-01T00:00:00Z", "2024-01-10T08:00:00Z")
+        assert (memory["event_time"], memory["valid_from"]) == ("2023-04-30T22:00:00Z", "2024-01-10T08:00:00Z")
 
 
 BAD, WORD = "I visited Zanzibar in May 2023.", "Zanzibar"

@@ -388,4 +388,4 @@ def test_a_turn_is_deleted(served: Served, user: str) -> None:
     assert again.code != 0
     assert "no such turn" in line(again.err)
     other = served.run("forget-turn", str(turns[1].turn_id), "--json")
-    assert other.document == {"outcome": "deleted", "turn_id": str(turns[1].turn_id), "rev": 4}
+    assert other.document == {"outcome": "deleted", "turn_id": str(turns[1].turn_id), "rev": 4, "dry_run": None}

@@ -401,5 +401,5 @@ memory_sources = sa.Table(  # triggers keep it
 
 APPEND_ONLY = frozenset({"history", "history_seals", "key_history"})
 """Tables on which the application role has neither UPDATE nor DELETE."""
-DERIVED = frozenset({"memory_sources"})
+DERIVED = frozenset({"memory_sources", "user_usage"})
 """Tables that triggers keep."""
