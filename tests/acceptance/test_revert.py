@@ -367,6 +367,27 @@ class TestRights:
         revert(bound, thief)
         assert texts(honest) == {PIANO}
 
+    def test_a_receipt_tells_nothing_of_categories_beyond_the_callers(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        """What rests on a turn goes with it, wherever it lies; what is told of it is for those who may read it."""
+        turn = thief.say("Which hall?")["turn_id"]
+        write(honest, "The user books the hall.", "tasks", source_ids=[turn])
+        write(tenant.caller("researcher"), PIANO, "interests", source_ids=[turn])
+        body = {"user_id": USER, "category": "style", "content": "The user prefers short answers."}
+        stylist = tenant.caller("stylist")
+        rejected = write(stylist, body["content"], "style")["id"]
+        say(stylist, rejected, "reject")
+        refused(stylist.post("/v1/memories", body), 409, "value_rejected")
+        supervisor = tenant.caller("supervisor", scopes=EVERYTHING)  # its categories have neither interests nor style
+        told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (supervisor, admin))
+        assert told["reverted"] == {"memories_removed": 1, "turns_removed": 1}
+        assert all_of_it["reverted"] == {"memories_removed": 2, "turns_removed": 1}
+        assert (told["not_reverted"], all_of_it["not_reverted"]) == ({}, {"writes_refused_since": 1})
+        shown = {each["id"] for each in told["items"]}
+        assert len(shown) == 2
+        assert shown < {each["id"] for each in all_of_it["items"]}
+
     def test_an_unknown_key_is_not_found_and_one_of_both_is_named(self, thief: Caller, admin: Caller) -> None:
         write(thief, PIANO)
         refused(admin.post("/v1/admin/revert", {"key_id": "nokey", "since": LONG_AGO}), 404, "not_found")
@@ -384,6 +405,54 @@ class TestRights:
         first = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         again = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         assert (first.json(), again.headers["Idempotency-Replayed"]) == (again.json(), "true")
+
+
+class TestOlderHistory:
+    """Changes that were made before undo records were kept: only what the history tells comes back."""
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_they_come_back_as_far_as_the_history_tells_and_are_counted(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller, *, recorded: bool
+    ) -> None:
+        memory, ended = write(honest, PIANO, importance=2)["id"], write(honest, BOAT)["id"]
+        before = [record(honest, each) for each in (memory, ended)]
+        assert write(thief, PIANO, importance=5)["outcome"] == "duplicate"
+        say(thief, ended, "retract")
+        write(thief, HORSE)  # a new memory needs no undo record
+        if not recorded:
+            tenant.rows("DELETE FROM undo_records WHERE tenant_id = %(tenant)s")
+        done = revert(admin, thief)
+        assert done["not_reverted"] == ({} if recorded else {"changes_inexact": 2})
+        assert texts(honest) == {PIANO, BOAT}
+        after = [record(honest, each) for each in (memory, ended)]
+        changed = set().union(*(beside(now, then) for now, then in zip(after, before, strict=True)))
+        assert changed == (set() if recorded else {"importance"})
+        assert revert(admin, thief)["outcome"] == "nothing_to_revert"
+
+
+class TestCheckpoints:
+    """Checkpoints that the key saved are not reverted, and the receipt says so."""
+
+    def test_those_that_it_saved_are_counted_with_the_reason(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        def save(caller: Caller, thread: str) -> None:
+            body = {"user_id": USER, "memory": {"by": caller.key_id}}
+            assert caller.send("PUT", f"/v1/checkpoints/{thread}", json=body).is_success
+
+        for caller, thread in ((thief, "first"), (thief, "second"), (honest, "second"), (honest, "third")):
+            save(caller, thread)
+        left = {"count": 1, "reason": "whole_state"}
+        assert revert(admin, honest)["checkpoints"] == left | {"count": 2}  # the control
+        since = datetime.now(UTC).isoformat()
+        assert revert(admin, thief, since)["checkpoints"] is None
+        assert revert(admin, thief, dry_run=True)["checkpoints"] == left
+        assert revert(tenant.caller("planner", scopes=EVERYTHING), thief)["checkpoints"] is None  # it reads no turns
+        bound = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, users=["ben"])
+        assert revert(bound, thief)["checkpoints"] is None
+        assert revert(admin, thief)["checkpoints"] == left
+        state = honest.get("/v1/checkpoints/first", user_id=USER).json()["memory"]
+        assert state == {"by": thief.key_id}
 
 
 THINGS = ("piano", "boat", "horse", "kite", "drum", "lamp", "clock", "flute", "canoe", "tent", "sled", "harp")

@@ -9,7 +9,7 @@ from support.interleaved import Story, differences, readable
 
 WRITES = int(os.environ.get("REVERTED", "200"))
 """Writes of both together; `make reverts` has more."""
-EACH = 100
+EACH = int(os.environ.get("DENSE", "100"))
 """Writes of one pair of users, whose memories have much to do with one another."""
 EVERYTHING = (*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN)
 

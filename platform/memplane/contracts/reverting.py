@@ -43,6 +43,16 @@ class RevertedItem(Message):
     approved it, or merged it since."""
 
 
+class CheckpointsLeft(Message):
+    """Checkpoints of graphs that the writer saved since, and that stay."""
+
+    count: Annotated[int, Field(ge=1)]
+    """Checkpoints, and states of supervisors that nobody changed since. Of an agent those of its keys, not of tokens."""
+    reason: Literal["whole_state"] = "whole_state"
+    """A checkpoint holds the whole state of a graph, in which nobody's part can be told from another's: let the graph
+    go back to an older one, or delete what the thread has."""
+
+
 class RevertReceipt(Message):
     """What was taken back; of a dry run, what would be."""
 
@@ -61,6 +71,8 @@ class RevertReceipt(Message):
     """What cannot be taken back, or not exactly. `memories_purged` and `turns_deleted` are gone. Of `changes_inexact`,
     made before this was recorded, only the history tells. Of `writes_refused_since`, by whomever, some may have been
     refused because of what is taken back now: send them again."""
+    checkpoints: CheckpointsLeft | None
+    """Checkpoints that stay; null when there are none, or when the caller may not read turns."""
     keys: list[str]
     """Keys that the writer made or renewed since: revoke them, and revert them too."""
     policy: str
