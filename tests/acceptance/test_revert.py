@@ -499,7 +499,8 @@ class TestCourse:
 
 def _counting(execute: Any, sent: list[int]) -> Any:  # noqa: ANN401 - of the session
     async def counted(self: object, *args: object) -> object:
-        sent.append(1)
+        if "last_used_at" not in str(args[0]):  # the server notes beside, once in a while, which keys were used
+            sent.append(1)
         return await execute(self, *args)
 
     return counted

@@ -47,7 +47,7 @@ class CheckpointsLeft(Message):
     """Checkpoints of graphs that the writer saved since, and that stay."""
 
     count: Annotated[int, Field(ge=1)]
-    """Checkpoints, and states of supervisors that nobody changed since. Of an agent those of its keys, not of tokens."""
+    """Checkpoints, and states of supervisors that nobody changed since; of an agent those of its keys, not of tokens."""
     reason: Literal["whole_state"] = "whole_state"
     """A checkpoint holds the whole state of a graph, in which nobody's part can be told from another's: let the graph
     go back to an older one, or delete what the thread has."""
