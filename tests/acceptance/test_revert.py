@@ -94,7 +94,9 @@ class TestMemories:
         before = record(honest, memory)
         assert write(thief, MUNICH)["outcome"] == "superseded"
         assert texts(honest) == {MUNICH}
-        assert revert(admin, thief)["reverted"] == {"memories_removed": 1, "memories_restored": 1}
+        done = revert(admin, thief)
+        assert done["reverted"] == {"memories_removed": 1, "memories_restored": 1}
+        assert done["not_reverted"] == {}  # exact: nobody else changed it meanwhile
         assert texts(honest) == {BERLIN}
         assert beside(record(honest, memory), before) == set()
 
@@ -152,9 +154,10 @@ class TestMemories:
         thief.patch(f"/v1/memories/{memory}", {"content": "The user sold the piano.", "importance": 5})
         honest.patch(f"/v1/memories/{memory}", {"tags": ["music", "wood"]})
         say(honest, memory, "pin")
-        revert(admin, thief)
+        done = revert(admin, thief)
         now = record(honest, memory)
         assert (now["content"], now["tags"], now["pinned"], now["importance"]) == (PIANO, ["music", "wood"], True, 3)
+        assert done["not_reverted"] == {"memories_rebuilt": 1}
         assert texts(honest) == {PIANO}
         (item,) = honest.ask("sold", return_="full", explain=True)["items"]
         assert not item["explain"]["matched"]
@@ -189,7 +192,8 @@ class TestMemories:
         thief.send("DELETE", f"/v1/memories/{memory}")
         again = write(honest, PIANO)["id"]
         assert again != memory
-        revert(admin, thief)
+        done = revert(admin, thief)
+        assert done["not_reverted"] == {"memories_rebuilt": 2}
         (found,) = honest.get("/v1/memories").json()["items"]
         assert (found["id"], found["importance"], found["mention_count"]) == (again, 5, 2)
 

@@ -119,6 +119,8 @@ def planned(found: Found, rules: Rules) -> Plan:
     _proposals(plan, rules)
     _once(plan, rules.writer)
     _memories(plan, rules)
+    if rebuilt := _rebuilt(plan):
+        plan.lost["memories_rebuilt"] = rebuilt
     _believed(plan)
     for turn in found.turns:
         plan.note("turn", turn.id, "removed")
@@ -156,6 +158,17 @@ def _memories(plan: Plan, rules: Rules) -> None:
         plan.note("memory", name, "restored" if back else "ended" if ended else "changed", of=memory.category)
     for name, why in sorted(found.kept.items()):
         plan.note("memory", name, "kept", why, of=found.memories[name].category)
+
+
+def _rebuilt(plan: Plan) -> int:
+    """How many memories get what others did to them, or said of them, done again without the writer's part."""
+    found, count = plan.found, 0
+    for name in plan.stored.keys() - found.going:
+        mine = [deed.id for deed in found.deeds.get(name, ()) if deed.id in found.gone]
+        later = [deed for deed in found.deeds.get(name, ()) if mine and deed.id > min(mine) and deed.id not in found.gone]
+        others = [deed for deed in later if not deed.reverted and deed.event is not HistoryEvent.REVERT]
+        count += (others != [] or not mine) and found.within.shows(found.memories[name].category)
+    return count
 
 
 def _believed(plan: Plan) -> None:

@@ -69,7 +69,9 @@ class RevertReceipt(Message):
     """The first of them; `reverted` and `conflicts` count all."""
     not_reverted: dict[str, int]
     """What cannot be taken back, or not exactly. `memories_purged` and `turns_deleted` are gone. Of `changes_inexact`,
-    made before this was recorded, only the history tells. Of `writes_refused_since`, by whomever, some may have been
+    made before this was recorded, only the history tells. `memories_rebuilt` were changed, or said again, by others
+    too since: what these did is done again without the writer's part, which is exact unless their writes built on one
+    another so often that they would have gone elsewhere without it. Of `writes_refused_since`, by whomever, some may have been
     refused because of what is taken back now: send them again."""
     checkpoints: CheckpointsLeft | None
     """Checkpoints that stay; null when there are none, or when the caller may not read turns."""
