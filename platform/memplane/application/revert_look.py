@@ -33,15 +33,21 @@ class Within:
         categories: of memories.
         turns: whether turns are among it.
         whole: whether it is everything, and with it what has no category.
+        users: to whom the caller is bound, if to any.
     """
 
     categories: frozenset[str]
     turns: bool
     whole: bool
+    users: frozenset[str] | None = None
 
     def shows(self, category: str | None) -> bool:
         """Whether the caller may be told of what lies in a category; of what has none, if it reaches everything."""
         return self.whole or category in self.categories
+
+    def has(self, memory: Memory) -> bool:
+        """Whether the caller may be told of a memory."""
+        return self.shows(memory.category) and (self.users is None or memory.user_id in self.users)
 
     def covers(self, deed: Deed) -> bool:
         """Whether an entry's words were written under these categories alone."""

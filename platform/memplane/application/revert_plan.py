@@ -81,11 +81,18 @@ class Plan:
 
     def note(self, kind: str, name: UUID, what: str, reason: Why | None = None, *, of: str | None = None) -> None:
         """Add an item to the receipt, unless it is of a category that the caller does not reach."""
-        if of is not None and not self.found.within.shows(of):
-            return
-        if reason is None:
-            self.counts[f"{_PLURAL.get(kind, kind + 's')}_{what}"] += 1
-        self.items.append(Item(kind, name, self.found.user, what, reason))
+        if of is None or self.found.within.shows(of):
+            self._add(Item(kind, name, self.found.user, what, reason))
+
+    def note_memory(self, memory: Memory, what: str, reason: Why | None = None) -> None:
+        """Add a memory to the receipt, unless the caller does not reach it: what rests on others may be anybody's."""
+        if self.found.within.has(memory):
+            self._add(Item("memory", memory.id, memory.user_id, what, reason))
+
+    def _add(self, item: Item) -> None:
+        if item.reason is None:
+            self.counts[f"{_PLURAL.get(item.kind, item.kind + 's')}_{item.what}"] += 1
+        self.items.append(item)
 
 
 _PLURAL = {"memory": "memories", "entity": "entities"}
@@ -145,7 +152,7 @@ def _memories(plan: Plan, rules: Rules) -> None:
         if memory.state is not State.SOFT_DELETED:
             gone = replace(memory, state=State.SOFT_DELETED, purge_at=rules.now + rules.purge_after)
             plan.stored[name] = (memory, gone)
-            plan.note("memory", name, "removed", of=memory.category)
+            plan.note_memory(memory, "removed")
     for name in sorted(found.after):
         memory, after = found.memories[name], found.after[name]
         if after.state is State.SOFT_DELETED and after.purge_at is None:
@@ -155,9 +162,9 @@ def _memories(plan: Plan, rules: Rules) -> None:
         plan.stored[name] = (memory, after)
         back = after.state is State.ACTIVE and memory.state is not State.ACTIVE
         ended = memory.state is State.ACTIVE and after.state is not State.ACTIVE
-        plan.note("memory", name, "restored" if back else "ended" if ended else "changed", of=memory.category)
+        plan.note_memory(memory, "restored" if back else "ended" if ended else "changed")
     for name, why in sorted(found.kept.items()):
-        plan.note("memory", name, "kept", why, of=found.memories[name].category)
+        plan.note_memory(found.memories[name], "kept", why)
 
 
 def _rebuilt(plan: Plan) -> int:
@@ -165,9 +172,11 @@ def _rebuilt(plan: Plan) -> int:
     found, count = plan.found, 0
     for name in plan.stored.keys() - found.going:
         mine = [deed.id for deed in found.deeds.get(name, ()) if deed.id in found.gone]
-        later = [deed for deed in found.deeds.get(name, ()) if mine and deed.id > min(mine) and deed.id not in found.gone]
+        later = [
+            deed for deed in found.deeds.get(name, ()) if mine and deed.id > min(mine) and deed.id not in found.gone
+        ]
         others = [deed for deed in later if not deed.reverted and deed.event is not HistoryEvent.REVERT]
-        count += (others != [] or not mine) and found.within.shows(found.memories[name].category)
+        count += (others != [] or not mine) and found.within.has(found.memories[name])
     return count
 
 
@@ -185,7 +194,7 @@ def _believed(plan: Plan) -> None:
         ]
         if memory.state is State.ACTIVE and memory.trust_state is TrustState.DISPUTED and not standing:
             plan.stored[name] = (memory, replace(memory, trust_state=TrustState.CANDIDATE))
-            plan.note("memory", name, "restored", of=memory.category)
+            plan.note_memory(memory, "restored")
 
 
 def _proposals(plan: Plan, rules: Rules) -> None:

@@ -223,7 +223,8 @@ def _entry(write: Write, writer: Writer, receipt: UUID, plan: Plan) -> HistoryEn
 def _within(principal: Principal, policy: Policy, agent: str | None) -> Within:
     categories = frozenset(reachable(principal, policy, agent))
     whole = agent is None and principal.agent is None and principal.users is None
-    return Within(categories, policy.turns_category in categories, whole and categories == frozenset(policy.categories))
+    whole = whole and categories == frozenset(policy.categories)
+    return Within(categories, policy.turns_category in categories, whole, principal.users)
 
 
 async def _begun(
@@ -329,7 +330,7 @@ async def _made_way(write: Write, plan: Plan) -> None:
             before, after = plan.stored[memory.id]
             gone = replace(after, state=State.SUPERSEDED, superseded_by=other.id, superseded_at=write.now)
             plan.stored[memory.id] = (before, gone)
-            plan.note("memory", memory.id, "kept", Why.VALUE_STANDS, of=memory.category)
+            plan.note_memory(memory, "kept", Why.VALUE_STANDS)
 
 
 async def _material(materials: Materials, memory: Memory) -> SearchMaterial:
