@@ -58,9 +58,9 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
-from memplane.domain.reverting import Deed, Noted
+from memplane.domain.reverting import Deed
 from memplane.domain.terms import terms
-from memplane.domain.undoing import UndoKind
+from memplane.domain.undoing import UndoKind, UndoRecord
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
 from support.plans import TENANT
 
@@ -119,7 +119,7 @@ async def dropped(uow: UnitOfWork) -> None:
 BY_KEY = Writer("key-3", None, NOW - timedelta(days=1))
 BY_AGENT = Writer(None, "agent-3", NOW - timedelta(days=1), frozenset({"key-3", "key-4"}))
 DEED = Deed(nth(3), nth(3), "user-3", HistoryEvent.PIN, "agent:a", "key-3", NOW, changes={})
-DONE = Noted(nth(3), "user-3", nth(3), UndoKind.ALIAS, "agent:a", "key-3", NOW, {})
+DONE = UndoRecord(nth(3), "user-3", nth(3), UndoKind.ALIAS, "agent:a", "key-3", NOW, {})
 
 
 async def folded(uow: UnitOfWork) -> None:

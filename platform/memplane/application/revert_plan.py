@@ -171,12 +171,11 @@ def _rebuilt(plan: Plan) -> int:
     """How many memories get what others did to them, or said of them, done again without the writer's part."""
     found, count = plan.found, 0
     for name in plan.stored.keys() - found.going:
-        mine = [deed.id for deed in found.deeds.get(name, ()) if deed.id in found.gone]
-        later = [
-            deed for deed in found.deeds.get(name, ()) if mine and deed.id > min(mine) and deed.id not in found.gone
-        ]
-        others = [deed for deed in later if not deed.reverted and deed.event is not HistoryEvent.REVERT]
-        count += (others != [] or not mine) and found.within.has(found.memories[name])
+        deeds = [deed for deed in found.deeds.get(name, ()) if not deed.reverted]
+        first = min((deed.id for deed in deeds if deed.id in found.gone), default=None)
+        later = (deed for deed in deeds if first is not None and deed.id > first and deed.id not in found.gone)
+        built_on = first is None or any(deed.event is not HistoryEvent.REVERT for deed in later)
+        count += built_on and found.within.has(found.memories[name])
     return count
 
 
