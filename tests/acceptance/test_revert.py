@@ -293,6 +293,17 @@ class TestDecisions:
         assert [each["new_value"] for each in listed(honest, state="pending")] == ["Munich"]
         assert (context(honest), texts(honest)) == ({}, set())
 
+    def test_what_was_approved_since_waits_no_more(self, honest: Caller, thief: Caller, admin: Caller) -> None:
+        """Said while the key's approval held, and again later: without the key both would have been one proposal."""
+        porto = "The user lives in Porto."
+        decide(thief, queue(thief, porto))
+        assert write(honest, porto, "profile")["outcome"] == "duplicate"
+        decide(thief, queue(thief, "The user lives in Oslo."))
+        decide(honest, queue(honest, porto))
+        revert(admin, thief)
+        assert context(honest) == {"city": "Porto"}
+        assert listed(honest, state="pending") == []
+
     @pytest.mark.parametrize("verdict", ["keep_both", "newer", "older"])
     def test_a_verdict_on_a_conflict_is_open_again(
         self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller, verdict: str

@@ -19,7 +19,7 @@ from memplane.domain.consent import MULTIPLE, ConsentRules, ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.reconciling import said_again
-from memplane.domain.reverting import Why, known_changes
+from memplane.domain.reverting import Why, first_said, known_changes
 from memplane.domain.text import instant
 from memplane.domain.tombstones import rejected_keys, said_keys, value_key
 from memplane.domain.undoing import UndoKind, UndoRecord
@@ -237,7 +237,8 @@ def _once(plan: Plan, writer: Writer) -> None:
             and (other.field, value_key(other.new_value)) == (each.field, value_key(each.new_value))
         ]
         mine = writer.wrote(each.key_id, each.actor)
-        later = [one for one in same if one.actor == each.actor and one.created_at > each.created_at]
+        actor, asked = _asked(plan.found, each)
+        later = [one for one in same if one.actor == actor and one.created_at > asked]
         decided = any(one.state is not ProposalState.PENDING and one.id not in reopened for one in later)
         waiting = [one for one in same if one.state is ProposalState.PENDING or one.id in reopened]
         if decided or (mine and waiting):
@@ -250,6 +251,15 @@ def _once(plan: Plan, writer: Writer) -> None:
                 reopened.discard(one.id)
     withdrawn = {each.id for each in plan.withdrawn}
     plan.reopened = [each for each in plan.reopened if each.id not in withdrawn]
+
+
+def _asked(found: Found, proposal: Proposal) -> tuple[str, datetime]:
+    """Who would have proposed a value, and when: who said it too, for one that the writer approved."""
+    if proposal.memory_id in found.repeated:
+        said = first_said(found.deeds[proposal.memory_id], found.gone)
+        if said is not None:
+            return said.actor, said.ts
+    return proposal.actor, proposal.created_at
 
 
 def _withdraw(plan: Plan, proposal: Proposal) -> None:
