@@ -53,15 +53,15 @@ class SqlReverts:
         """Users of whom the writer wrote something that was not taken back, in the order of their names."""
         t = tables.turns.c
         found = [
-            self._of(writer, sa.select(_H.of_user)).where(_H.of_user.is_not(None)),
+            self._of(writer, sa.select(_H.of_user)),  # of nobody: where the words were erased, and receipts
             self._noted(writer, sa.select(_O.user_id)),
         ]
         of_turns = sa.select(t.user_id).where(t.tenant_id == self._tenant, t.recorded_at >= writer.since)
         found += [of_turns.where(*own) for own in _recorded(writer)]  # each by an index of its own
-        names: set[str] = set()
+        names: set[str | None] = set()
         for statement in found:
             names.update((await self._session.execute(statement.distinct())).scalars())
-        return sorted(names)
+        return sorted(name for name in names if name is not None)
 
     async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
         """What of the writer's changes was not taken back, newest first, those older than ``before``."""
