@@ -9,6 +9,7 @@ TESTS ?=
 ROUNDS ?= 50
 LIVES ?= 5000
 REVERTED ?= 1000
+DENSE ?= 100
 SECONDS_EACH ?= 280
 LOCOMO ?=
 MODEL ?=
@@ -62,8 +63,8 @@ truth: $(VENV)/.dev ## compare every hand-written pair of compatible memories ov
 lives: $(VENV)/.dev ## let memories live through random operations and nights, on each database (LIVES=5000)
 	LIVES=$(LIVES) $(PYTEST) tests/acceptance/test_lives.py tests/acceptance/test_trust_monotone.py
 
-reverts: $(VENV)/.dev ## revert one of two writers, on each database, and compare with the other alone (REVERTED=1000)
-	REVERTED=$(REVERTED) $(PYTEST) tests/acceptance/test_revert_exact.py
+reverts: $(VENV)/.dev ## revert one of two writers, on each database, and compare with the other alone (REVERTED=1000 writes, DENSE=100 for each user)
+	REVERTED=$(REVERTED) DENSE=$(DENSE) $(PYTEST) tests/acceptance/test_revert_exact.py
 
 fuzz: $(VENV)/.dev ## send the server, on each database, what its OpenAPI document allows and what not (SECONDS_EACH=280)
 	FUZZ_SECONDS=$(SECONDS_EACH) $(PYTEST) tests/acceptance/test_fuzz.py

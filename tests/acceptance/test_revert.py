@@ -95,7 +95,9 @@ class TestMemories:
         before = record(honest, memory)
         assert write(thief, MUNICH)["outcome"] == "superseded"
         assert texts(honest) == {MUNICH}
-        assert revert(admin, thief)["reverted"] == {"memories_removed": 1, "memories_restored": 1}
+        done = revert(admin, thief)
+        assert done["reverted"] == {"memories_removed": 1, "memories_restored": 1}
+        assert done["not_reverted"] == {}  # exact: nobody else changed it meanwhile
         assert texts(honest) == {BERLIN}
         assert beside(record(honest, memory), before) == set()
 
@@ -153,9 +155,10 @@ class TestMemories:
         thief.patch(f"/v1/memories/{memory}", {"content": "The user sold the piano.", "importance": 5})
         honest.patch(f"/v1/memories/{memory}", {"tags": ["music", "wood"]})
         say(honest, memory, "pin")
-        revert(admin, thief)
+        done = revert(admin, thief)
         now = record(honest, memory)
         assert (now["content"], now["tags"], now["pinned"], now["importance"]) == (PIANO, ["music", "wood"], True, 3)
+        assert done["not_reverted"] == {"memories_rebuilt": 1}
         assert texts(honest) == {PIANO}
         (item,) = honest.ask("sold", return_="full", explain=True)["items"]
         assert not item["explain"]["matched"]
@@ -190,7 +193,8 @@ class TestMemories:
         thief.send("DELETE", f"/v1/memories/{memory}")
         again = write(honest, PIANO)["id"]
         assert again != memory
-        revert(admin, thief)
+        done = revert(admin, thief)
+        assert done["not_reverted"] == {"memories_rebuilt": 1}
         (found,) = honest.get("/v1/memories").json()["items"]
         assert (found["id"], found["importance"], found["mention_count"]) == (again, 5, 2)
 
@@ -289,6 +293,17 @@ class TestDecisions:
         revert(admin, thief)
         assert [each["new_value"] for each in listed(honest, state="pending")] == ["Munich"]
         assert (context(honest), texts(honest)) == ({}, set())
+
+    def test_what_was_approved_since_waits_no_more(self, honest: Caller, thief: Caller, admin: Caller) -> None:
+        """Said while the key's approval held, and again later: without the key both would have been one proposal."""
+        porto = "The user lives in Porto."
+        decide(thief, queue(thief, porto))
+        assert write(honest, porto, "profile")["outcome"] == "duplicate"
+        decide(thief, queue(thief, "The user lives in Oslo."))
+        decide(honest, queue(honest, porto))
+        revert(admin, thief)
+        assert context(honest) == {"city": "Porto"}
+        assert listed(honest, state="pending") == []
 
     @pytest.mark.parametrize("verdict", ["keep_both", "newer", "older"])
     def test_a_verdict_on_a_conflict_is_open_again(
@@ -393,6 +408,27 @@ class TestRights:
         revert(bound, thief)
         assert texts(honest) == {PIANO}
 
+    def test_a_receipt_tells_nothing_of_categories_beyond_the_callers(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        """What rests on a turn goes with it, wherever it lies; what is told of it is for those who may read it."""
+        turn = thief.say("Which hall?")["turn_id"]
+        write(honest, "The user books the hall.", "tasks", source_ids=[turn])
+        write(tenant.caller("researcher"), PIANO, "interests", source_ids=[turn])
+        body = {"user_id": USER, "category": "style", "content": "The user prefers short answers."}
+        stylist = tenant.caller("stylist")
+        rejected = write(stylist, body["content"], "style")["id"]
+        say(stylist, rejected, "reject")
+        refused(stylist.post("/v1/memories", body), 409, "value_rejected")
+        supervisor = tenant.caller("supervisor", scopes=EVERYTHING)  # its categories have neither interests nor style
+        told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (supervisor, admin))
+        assert told["reverted"] == {"memories_removed": 1, "turns_removed": 1}
+        assert all_of_it["reverted"] == {"memories_removed": 2, "turns_removed": 1}
+        assert (told["not_reverted"], all_of_it["not_reverted"]) == ({}, {"writes_refused_since": 1})
+        shown = {each["id"] for each in told["items"]}
+        assert len(shown) == 2
+        assert shown < {each["id"] for each in all_of_it["items"]}
+
     def test_an_unknown_key_is_not_found_and_one_of_both_is_named(self, thief: Caller, admin: Caller) -> None:
         write(thief, PIANO)
         refused(admin.post("/v1/admin/revert", {"key_id": "nokey", "since": LONG_AGO}), 404, "not_found")
@@ -410,6 +446,54 @@ class TestRights:
         first = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         again = admin.send("POST", "/v1/admin/revert", json=body, headers=header)
         assert (first.json(), again.headers["Idempotency-Replayed"]) == (again.json(), "true")
+
+
+class TestOlderHistory:
+    """Changes that were made before undo records were kept: only what the history tells comes back."""
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_they_come_back_as_far_as_the_history_tells_and_are_counted(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller, *, recorded: bool
+    ) -> None:
+        memory, ended = write(honest, PIANO, importance=2)["id"], write(honest, BOAT)["id"]
+        before = [record(honest, each) for each in (memory, ended)]
+        assert write(thief, PIANO, importance=5)["outcome"] == "duplicate"
+        say(thief, ended, "retract")
+        write(thief, HORSE)  # a new memory needs no undo record
+        if not recorded:
+            tenant.rows("DELETE FROM undo_records WHERE tenant_id = %(tenant)s")
+        done = revert(admin, thief)
+        assert done["not_reverted"] == ({} if recorded else {"changes_inexact": 2})
+        assert texts(honest) == {PIANO, BOAT}
+        after = [record(honest, each) for each in (memory, ended)]
+        changed = set().union(*(beside(now, then) for now, then in zip(after, before, strict=True)))
+        assert changed == (set() if recorded else {"importance"})
+        assert revert(admin, thief)["outcome"] == "nothing_to_revert"
+
+
+class TestCheckpoints:
+    """Checkpoints that the key saved are not reverted, and the receipt says so."""
+
+    def test_those_that_it_saved_are_counted_with_the_reason(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        def save(caller: Caller, thread: str) -> None:
+            body = {"user_id": USER, "memory": {"by": caller.key_id}}
+            assert caller.send("PUT", f"/v1/checkpoints/{thread}", json=body).is_success
+
+        for caller, thread in ((thief, "first"), (thief, "second"), (honest, "second"), (honest, "third")):
+            save(caller, thread)
+        left = {"count": 1, "reason": "whole_state"}
+        assert revert(admin, honest)["checkpoints"] == left | {"count": 2}  # the control
+        since = datetime.now(UTC).isoformat()
+        assert revert(admin, thief, since)["checkpoints"] is None
+        assert revert(admin, thief, dry_run=True)["checkpoints"] == left
+        assert revert(tenant.caller("planner", scopes=EVERYTHING), thief)["checkpoints"] is None  # it reads no turns
+        bound = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, users=["ben"])
+        assert revert(bound, thief)["checkpoints"] is None
+        assert revert(admin, thief)["checkpoints"] == left
+        state = honest.get("/v1/checkpoints/first", user_id=USER).json()["memory"]
+        assert state == {"by": thief.key_id}
 
 
 THINGS = ("piano", "boat", "horse", "kite", "drum", "lamp", "clock", "flute", "canoe", "tent", "sled", "harp")
@@ -456,7 +540,8 @@ class TestCourse:
 
 def _counting(execute: Any, sent: list[int]) -> Any:  # noqa: ANN401 - of the session
     async def counted(self: object, *args: object) -> object:
-        sent.append(1)
+        if "last_used_at" not in str(args[0]):  # the server notes beside, once in a while, which keys were used
+            sent.append(1)
         return await execute(self, *args)
 
     return counted

@@ -1,8 +1,14 @@
 """How SQLite looks up what a write needs: by the index that was made for it, however many memories a user has."""
 
+import asyncio
+import re
 import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,8 +19,12 @@ from memplane.adapters.sql import prepared, statements
 from memplane.adapters.sql.scope import memories_in, turns_in
 from memplane.adapters.sqlite import search
 from memplane.adapters.sqlite.provision import migrate
+from memplane.adapters.sqlite.storage import SqliteStorage
+from memplane.application.transaction import UnitOfWork
 from memplane.domain.memory import MemoryType, Visibility
+from memplane.domain.principal import Reach
 from memplane.domain.scope import Filters, Scope
+from support.plan_writes import WRITES
 
 WHOLE = ("ix_memories_user", "ix_memories_scope", "ix_memories_recorded")
 """Indexes that lead through all memories of a user."""
@@ -107,3 +117,63 @@ def test_conflicts_do_not_lead_through_those_of_others(file: sqlite3.Connection,
 def _conflicts(file: sqlite3.Connection, scope: Scope, ids: list[UUID] | None) -> list[str]:
     found = statements.conflicts(scope, search.SYNTAX, ids, None, 50)
     return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {found.sql}", search.SYNTAX.bound(found.values))]
+
+
+REVERTS = [name for name, write in WRITES.items() if "reverts" in write.__code__.co_names]
+
+
+def sent_by(path: Path, write: Callable[[UnitOfWork], Awaitable[object]]) -> list[tuple[str, Any]]:
+    """The statements of a write transaction, with their values."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, values: Any, *_: object) -> None:  # noqa: ANN401 - of the driver
+        sent.append((statement, values[0] if isinstance(values, list) else values))
+
+    def forgive(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA foreign_keys = OFF")  # there is nothing in the file
+
+    async def run() -> None:
+        storage = SqliteStorage(path, dimensions=256)
+        sa.event.listen(storage._writer._engine, "before_cursor_execute", note)
+        sa.event.listen(storage._writer._engine, "connect", forgive)
+        await storage.open()
+        try:
+            await storage.write(Reach("default"), write)
+        finally:
+            await storage.close()
+
+    asyncio.run(run())
+    return sent
+
+
+def beyond(told: str) -> bool:
+    """Whether a line of a plan leads through a table, or through all that a tenant has of it."""
+    return (told.startswith("SCAN ") and "CONSTANT ROW" not in told) or told.endswith("(tenant_id=?)")
+
+
+@pytest.mark.parametrize("name", [*REVERTS, "merged entities taken apart"])
+def test_a_revert_looks_up_by_indexes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "memplane.db"
+    migrate(path)
+    looked = [
+        each
+        for each in sent_by(path, WRITES[name])
+        if re.match(r"\s*(SELECT|UPDATE|DELETE)", each[0]) and re.search(r"\bWHERE\b", each[0])
+    ]
+    assert looked
+    with closing(sqlite3.connect(path)) as file:
+        for statement, values in looked:
+            told = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+            assert not [line for line in told if beyond(line)], (statement, told)
+
+
+def test_what_a_writer_did_would_lead_through_the_tenant_without_its_index(tmp_path: Path) -> None:
+    path = tmp_path / "memplane.db"
+    migrate(path)
+    (statement, values), *_ = (
+        each for each in sent_by(path, WRITES["users of a key's changes"]) if "FROM history" in each[0]
+    )
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("DROP INDEX ix_history_by_key")
+        told = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert not [line for line in told if "key_id=?" in line], told

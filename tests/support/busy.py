@@ -4,13 +4,15 @@ USERS, THREADS, TURNS = 20, 50, 10
 
 # Rows for each tenant: (table, number of rows, expressions of n).
 USER = {"user_id": f"'user-' || n % {USERS}", "thread_id": f"'thread-' || n / {USERS} % {THREADS}"}
+WRITER = {"actor": "'agent:agent-' || n % 100"}
 NTH = "md5({tenant} || n)::uuid"
 FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "tenants": (1, {}),
     "thread_revision": (USERS * THREADS, USER),
     "turns": (
         USERS * THREADS * TURNS,
-        USER | {"id": NTH, "seq": f"n / {USERS * THREADS}", "external_id": "'turn-' || n", "role": "'user'"},
+        USER | {"id": NTH, "seq": f"n / {USERS * THREADS}", "external_id": "'turn-' || n", "role": "'user'"}
+        | {"key_id": "'key-' || n % 100", "agent_id": "'agent-' || n % 100"},
     ),
     "sessions": (USERS * THREADS, USER),
     "change_log": (
@@ -24,8 +26,15 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         | {"source": "'user'", "layer": "'mid'", "role": "'user'"},
     ),
     "memory_sources": (USERS * THREADS * TURNS, {"source_id": "'source-' || n", "memory_id": NTH}),
-    "history": (USERS * THREADS * TURNS, {"memory_id": NTH, "event": "'ADD'"}),
-    "undo_records": (USERS * THREADS * TURNS, USER | {"id": NTH, "about": NTH, "kind": "'memory'"}),
+    "history": (
+        USERS * THREADS * TURNS,
+        {"memory_id": NTH, "event": "'ADD'", "meta": "jsonb_build_object('key', 'key-' || n % 100)"} | WRITER,
+    ),
+    "undo_records": (
+        USERS * THREADS * TURNS,
+        USER | {"id": NTH, "about": NTH, "key_id": "'key-' || n % 100"} | WRITER
+        | {"kind": "CASE n % 4 WHEN 0 THEN 'field' ELSE 'memory' END"},
+    ),
     "relations": (USERS * THREADS * TURNS, {"from_id": NTH, "to_id": "md5({tenant} || (n + 1) % {rows})::uuid"}),
     "events": (USERS * THREADS * TURNS, USER),
     "tombstones": (
@@ -42,7 +51,7 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     "checkpoints": (
         USERS * THREADS * TURNS,
         USER | {"checkpoint_id": "lpad(n::text, 8, '0')", "checkpoint_ns": "''", "metadata": "'{{}}'"}
-        | {"checkpoint": "'{{}}'", "head": f"n / {USERS * THREADS} = {TURNS - 1}"},
+        | {"checkpoint": "'{{}}'", "head": f"n / {USERS * THREADS} = {TURNS - 1}", "key_id": "'key-' || n % 100"},
     ),
     "checkpoint_blobs": (
         USERS * THREADS * TURNS, USER | {"checkpoint_ns": "''", "channel": "'messages'", "version": "n::text"},
@@ -51,7 +60,9 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
         USERS * THREADS * TURNS,
         USER | {"checkpoint_ns": "''", "checkpoint_id": "lpad(n::text, 8, '0')", "channel": "'messages'"},
     ),
-    "supervisor_checkpoints": (USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'"}),
+    "supervisor_checkpoints": (
+        USERS * THREADS, USER | {"id": NTH, "checkpoint_data": "'{{}}'", "key_id": "'key-' || n % 100"},
+    ),
     "consent_proposals": (USERS * 500, USER | {"id": NTH, "state": "'pending'", "value_hash": "'value-' || n"}
         | {"expires_at": "'2026-06-01'::timestamptz + n * interval '1 hour' - interval '7 days'"}),
     "user_context": (USERS * 500, USER | {"field": "'city'", "value_hash": "'value-' || n", "memory_id": NTH}),
@@ -74,5 +85,8 @@ FILLING: dict[str, tuple[int, dict[str, str]]] = {
     ),
     "job_runs": (365, {"name": "'ttl'", "period": "n::text"}),
     "api_keys": (2_000, {"key_id": "{tenant} || n", "trust": "'full'"}),
-    "key_history": (20_000, {"id": NTH, "key_id": "{tenant} || n % 2000", "event": "'rotated'"}),
+    "key_history": (
+        20_000,
+        {"id": NTH, "key_id": "{tenant} || n % 2000", "event": "'rotated'", "by_key": "'key-' || n % 100"},
+    ),
 }  # fmt: skip

@@ -21,6 +21,7 @@ from memplane.adapters.sql.pairs import SqlPairs
 from memplane.adapters.sql.portable_store import SqlPortableStore
 from memplane.adapters.sql.removals import SqlRemovals
 from memplane.adapters.sql.repairs import SqlTextRepairs
+from memplane.adapters.sql.reverts import SqlReverts
 from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
 from memplane.adapters.sql.vectors import SqlVectors
@@ -34,6 +35,7 @@ from memplane.application.pair_records import PairCheck
 from memplane.application.portable import NamedEntity
 from memplane.application.records import ChangedMemory, ContextField, Edge, Look, Proposal, Signal, Told
 from memplane.application.removals import KeptAnswer
+from memplane.application.reverts import Writer
 from memplane.application.session_records import Unread
 from memplane.application.transaction import UnitOfWork
 from memplane.application.vectors import SearchMaterial
@@ -42,6 +44,7 @@ from memplane.domain.delta import ChangeEvent
 from memplane.domain.embeddings import Column
 from memplane.domain.enrichment import Enriched
 from memplane.domain.entities import Mention, mentions
+from memplane.domain.history import HistoryEvent
 from memplane.domain.lineage import Placement
 from memplane.domain.memory import (
     Layer,
@@ -55,7 +58,9 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
+from memplane.domain.reverting import Deed
 from memplane.domain.terms import terms
+from memplane.domain.undoing import UndoKind, UndoRecord
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
 from support.plans import TENANT
 
@@ -109,6 +114,19 @@ async def dropped(uow: UnitOfWork) -> None:
     """A conflict that is listed, no longer suspected."""
     await uow.graph.link([Edge(nth(3), nth(23), 0.7, POSSIBLE_CONFLICT)], NOW)
     await uow.graph.drop_conflicts(nth(3), set())
+
+
+BY_KEY = Writer("key-3", None, NOW - timedelta(days=1))
+BY_AGENT = Writer(None, "agent-3", NOW - timedelta(days=1), frozenset({"key-3", "key-4"}))
+DEED = Deed(nth(3), nth(3), "user-3", HistoryEvent.PIN, "agent:a", "key-3", NOW, changes={})
+DONE = UndoRecord(nth(3), "user-3", nth(3), UndoKind.ALIAS, "agent:a", "key-3", NOW, {})
+
+
+async def folded(uow: UnitOfWork) -> None:
+    """An entity taken out of another again."""
+    before = await uow.reverts.standing(nth(3), nth(4))
+    await uow.graph.fold(nth(3), nth(4), ("Ana", "ana"))
+    await uow.reverts.unfold(before)
 
 
 WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
@@ -344,6 +362,43 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "holders of a vector": lambda uow: uow.vectors.holders(Kind.MEMORIES, Column.FIRST, nth(3), 250),
     "clear vectors": lambda uow: uow.vectors.clear(Kind.TURNS, Column.SECOND, IDS),
     "revoke": lambda uow: uow.keys.revoke(f"{TENANT}7", NOW),
+    "users of a key's changes": lambda uow: uow.reverts.users(BY_KEY),
+    "users of an agent's changes": lambda uow: uow.reverts.users(BY_AGENT),
+    "changes of a key": lambda uow: uow.reverts.deeds_of(BY_KEY, "user-3", nth(3), 2_000),
+    "changes of an agent": lambda uow: uow.reverts.deeds_of(BY_AGENT, "user-3", None, 2_000),
+    "changes of memories": lambda uow: uow.reverts.deeds_on(IDS, NOW),
+    "what a key changed besides": lambda uow: uow.reverts.noted(BY_KEY, "user-3", NOW),
+    "what an agent changed besides": lambda uow: uow.reverts.noted(BY_AGENT, "user-3", NOW),
+    "fields that were decided on": lambda uow: uow.reverts.decided("user-3", NOW),
+    "who proposed": lambda uow: uow.reverts.asked(IDS),
+    "turns of a key": lambda uow: uow.reverts.turns(BY_KEY, "user-3", NOW),
+    "turns of an agent": lambda uow: uow.reverts.turns(BY_AGENT, "user-3", NOW),
+    "memories to revert": lambda uow: uow.reverts.memories(IDS),
+    "what others ended": lambda uow: uow.reverts.ended_by("user-3", IDS),
+    "changed memories": lambda uow: uow.reverts.changed_since("user-3", NOW),
+    "memories in the way": lambda uow: uow.reverts.holding([memory(external_id="memory-3")]),
+    "what is disputed": lambda uow: uow.reverts.disputes(IDS),
+    "rejected memories": lambda uow: uow.reverts.rejected("user-3", IDS),
+    "fields of a user": lambda uow: uow.reverts.fields("user-3"),
+    "what turns spoke for": lambda uow: uow.reverts.spoken("user-3"),
+    "merged entities taken apart": folded,
+    "memories as they were": lambda uow: uow.reverts.replace([(replace(memory(version=2), id=nth(3)), MATERIAL)]),
+    "entities of reworded memories": lambda uow: uow.reverts.mention({nth(3): [nth(4)]}),
+    "turns to take back": lambda uow: uow.reverts.remove_turns("user-3", [TURN]),
+    "former fields": lambda uow: uow.reverts.put_fields([FIELD], [replace(FIELD, field_value="Bergen")]),
+    "reopened proposals": lambda uow: uow.reverts.reopen(IDS),
+    "what was rejected since": lambda uow: uow.reverts.buried("user-3", NOW),
+    "lifted tombstones": lambda uow: uow.reverts.lift(IDS),
+    "relations to remove": lambda uow: uow.reverts.unlink("supersedes", [(nth(3), nth(4))]),
+    "reopened conversations": lambda uow: uow.reverts.reopen_sessions("user-3", IDS),
+    "a name taken away": lambda uow: uow.reverts.unname(nth(3), "alias-3"),
+    "marked changes": lambda uow: uow.reverts.mark(nth(5), [DEED], [DONE]),
+    "unmarked changes": lambda uow: uow.reverts.unmark("user-3", [nth(5)]),
+    "refused writes": lambda uow: uow.reverts.refused("user-3", NOW, ["tasks"]),
+    "keys that a key made": lambda uow: uow.reverts.keys_made(BY_KEY),
+    "checkpoints of a key": lambda uow: uow.reverts.checkpoints(BY_KEY, None),
+    "checkpoints of an agent": lambda uow: uow.reverts.checkpoints(BY_AGENT, ["user-3"]),
+    "keys that an agent made": lambda uow: uow.reverts.keys_made(BY_AGENT),
 }
 OF_A_NIGHT = {
     "due memories", "due memories, later", "memories to purge", "memories to settle", "crowded users",
@@ -389,6 +444,7 @@ STORES = (
     SqlRepairs,
     SqlRemovals,
     SqlCoRecalls,
+    SqlReverts,
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",

@@ -89,6 +89,7 @@ class NewCheckpoint:
         blobs: values of channels that changed.
         empty: whether it holds no channel at all.
         summary: what a supervisor is told.
+        key_id: of who stores it.
     """
 
     id: str
@@ -98,6 +99,7 @@ class NewCheckpoint:
     blobs: Sequence[Blob]
     empty: bool
     summary: Summary
+    key_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class Supervised:
         version: counts the changes.
         created_at: when it began.
         updated_at: when it last changed.
+        key_id: of who changed it last.
     """
 
     thread: Thread
@@ -186,6 +189,7 @@ class Supervised:
     version: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    key_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Checkpoints:
             InvalidText: a name cannot be stored.
         """
         _fit(place, new)
-        now = self._clock()
+        now, by_key = self._clock(), principal.key_id
 
         async def work(checkpoints: CheckpointStore) -> None:
             found = await checkpoints.arrive(place, new.id, now)
@@ -121,9 +121,9 @@ class Checkpoints:
             before = after = found.state
             if placement is not Placement.BESIDE:
                 told = _told(before.data, place.namespace, new, found.revision)
-                after = replace(before, data=told, version=before.version + 1, updated_at=now)
+                after = replace(before, data=told, version=before.version + 1, updated_at=now, key_id=by_key)
             parent = None if new.parent == new.id else new.parent
-            await checkpoints.add(place, replace(new, parent=parent), placement, after)
+            await checkpoints.add(place, replace(new, parent=parent, key_id=by_key), placement, after)
 
         principal.require(KeyScope.CHECKPOINT)
         await self._storage.write_checkpoints(principal.reach, work)
@@ -150,9 +150,10 @@ class Checkpoints:
                 return False
             for each in arrivals:
                 data = _told(state.data, each.place.namespace, each.new, 0) if each.head else state.data
-                state = replace(state, data=data, version=state.version + 1, updated_at=each.made_at)
+                version, by_key = state.version + 1, principal.key_id
+                state = replace(state, data=data, version=version, updated_at=each.made_at, key_id=by_key)
                 placement = Placement.HEAD if each.head else Placement.BESIDE
-                await uow.checkpoints.add(each.place, each.new, placement, state)
+                await uow.checkpoints.add(each.place, replace(each.new, key_id=by_key), placement, state)
                 await uow.checkpoints.add_writes(each.place, each.new.id, each.writes)
             return True
 
@@ -315,6 +316,7 @@ class Checkpoints:
             before = await uow.checkpoints.open(thread, now)
             _refuse_other_version(before, version)
             after = replace(before, data={**before.data, **sections}, version=before.version + 1, updated_at=now)
+            after = replace(after, key_id=principal.key_id)
             await uow.checkpoints.keep(after)
             return after
 

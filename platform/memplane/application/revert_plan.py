@@ -19,7 +19,7 @@ from memplane.domain.consent import MULTIPLE, ConsentRules, ProposalState
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState
 from memplane.domain.reconciling import said_again
-from memplane.domain.reverting import Why, known_changes
+from memplane.domain.reverting import Why, first_said, known_changes
 from memplane.domain.text import instant
 from memplane.domain.tombstones import rejected_keys, said_keys, value_key
 from memplane.domain.undoing import UndoKind, UndoRecord
@@ -81,11 +81,20 @@ class Plan:
     counts: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
-    def note(self, kind: str, name: UUID, what: str, reason: Why | None = None) -> None:
-        """Add an item to the receipt."""
-        if reason is None:
-            self.counts[f"{_PLURAL.get(kind, kind + 's')}_{what}"] += 1
-        self.items.append(Item(kind, name, self.found.user, what, reason))
+    def note(self, kind: str, name: UUID, what: str, reason: Why | None = None, *, of: str | None = None) -> None:
+        """Add an item to the receipt, unless it is of a category that the caller does not reach."""
+        if of is None or self.found.within.shows(of):
+            self._add(Item(kind, name, self.found.user, what, reason))
+
+    def note_memory(self, memory: Memory, what: str, reason: Why | None = None) -> None:
+        """Add a memory to the receipt, unless the caller does not reach it: what rests on others may be anybody's."""
+        if self.found.within.has(memory):
+            self._add(Item("memory", memory.id, memory.user_id, what, reason))
+
+    def _add(self, item: Item) -> None:
+        if item.reason is None:
+            self.counts[f"{_PLURAL.get(item.kind, item.kind + 's')}_{item.what}"] += 1
+        self.items.append(item)
 
 
 _PLURAL = {"memory": "memories", "entity": "entities"}
@@ -119,6 +128,8 @@ def planned(found: Found, rules: Rules) -> Plan:
     _proposals(plan, rules)
     _once(plan, rules.writer)
     _memories(plan, rules)
+    if rebuilt := _rebuilt(plan):
+        plan.lost["memories_rebuilt"] = rebuilt
     _believed(plan)
     for turn in found.turns:
         plan.note("turn", turn.id, "removed")
@@ -143,7 +154,7 @@ def _memories(plan: Plan, rules: Rules) -> None:
         if memory.state is not State.SOFT_DELETED:
             gone = replace(memory, state=State.SOFT_DELETED, purge_at=rules.now + rules.purge_after)
             plan.stored[name] = (memory, gone)
-            plan.note("memory", name, "removed")
+            plan.note_memory(memory, "removed")
     for name in sorted(found.after):
         memory, after = found.memories[name], found.after[name]
         if after.state is State.SOFT_DELETED and after.purge_at is None:
@@ -153,9 +164,21 @@ def _memories(plan: Plan, rules: Rules) -> None:
         plan.stored[name] = (memory, after)
         back = after.state is State.ACTIVE and memory.state is not State.ACTIVE
         ended = memory.state is State.ACTIVE and after.state is not State.ACTIVE
-        plan.note("memory", name, "restored" if back else "ended" if ended else "changed")
+        plan.note_memory(memory, "restored" if back else "ended" if ended else "changed")
     for name, why in sorted(found.kept.items()):
-        plan.note("memory", name, "kept", why)
+        plan.note_memory(found.memories[name], "kept", why)
+
+
+def _rebuilt(plan: Plan) -> int:
+    """How many memories get what others did to them, or said of them, done again without the writer's part."""
+    found, count = plan.found, 0
+    for name in plan.stored.keys() - found.going:
+        deeds = [deed for deed in found.deeds.get(name, ()) if not deed.reverted]
+        first = min((deed.id for deed in deeds if deed.id in found.gone), default=None)
+        later = (deed for deed in deeds if first is not None and deed.id > first and deed.id not in found.gone)
+        built_on = first is None or any(deed.event is not HistoryEvent.REVERT for deed in later)
+        count += built_on and found.within.has(found.memories[name])
+    return count
 
 
 def _believed(plan: Plan) -> None:
@@ -172,7 +195,7 @@ def _believed(plan: Plan) -> None:
         ]
         if memory.state is State.ACTIVE and memory.trust_state is TrustState.DISPUTED and not standing:
             plan.stored[name] = (memory, replace(memory, trust_state=TrustState.CANDIDATE))
-            plan.note("memory", name, "restored")
+            plan.note_memory(memory, "restored")
 
 
 def _proposals(plan: Plan, rules: Rules) -> None:
@@ -199,9 +222,9 @@ def _proposals(plan: Plan, rules: Rules) -> None:
             _withdraw(plan, each)
         elif reopened:
             plan.reopened.append(each)
-            plan.note("proposal", each.id, "reopened")
+            plan.note("proposal", each.id, "reopened", of=each.category)
         elif mine and each.state is ProposalState.APPROVED and any(note in found.noted for note in begun):
-            plan.note("proposal", each.id, "kept", Why.APPROVED)
+            plan.note("proposal", each.id, "kept", Why.APPROVED, of=each.category)
 
 
 def _once(plan: Plan, writer: Writer) -> None:
@@ -216,7 +239,8 @@ def _once(plan: Plan, writer: Writer) -> None:
             and (other.field, value_key(other.new_value)) == (each.field, value_key(each.new_value))
         ]
         mine = writer.wrote(each.key_id, each.actor)
-        later = [one for one in same if one.actor == each.actor and one.created_at > each.created_at]
+        actor, asked = _asked(plan.found, each)
+        later = [one for one in same if one.actor == actor and one.created_at > asked]
         decided = any(one.state is not ProposalState.PENDING and one.id not in reopened for one in later)
         waiting = [one for one in same if one.state is ProposalState.PENDING or one.id in reopened]
         if decided or (mine and waiting):
@@ -231,10 +255,19 @@ def _once(plan: Plan, writer: Writer) -> None:
     plan.reopened = [each for each in plan.reopened if each.id not in withdrawn]
 
 
+def _asked(found: Found, proposal: Proposal) -> tuple[str, datetime]:
+    """Who would have proposed a value, and when: who said it too, for one that the writer approved."""
+    if proposal.memory_id in found.repeated:
+        said = first_said(found.deeds[proposal.memory_id], found.gone)
+        if said is not None:
+            return said.actor, said.ts
+    return proposal.actor, proposal.created_at
+
+
 def _withdraw(plan: Plan, proposal: Proposal) -> None:
     if proposal.id not in {each.id for each in plan.withdrawn}:
         plan.withdrawn.append(proposal)
-        plan.note("proposal", proposal.id, "withdrawn")
+        plan.note("proposal", proposal.id, "withdrawn", of=proposal.category)
 
 
 def _is_known(plan: Plan, proposal: Proposal, rules: Rules) -> bool:
@@ -294,7 +327,7 @@ def _fields(plan: Plan, rules: Rules) -> None:
     plan.fields_gone = [row for place, row in then.items() if rows.get(place) != row]
     plan.fields_back = [row for place, row in rows.items() if then.get(place) != row]
     for row in plan.fields_gone:
-        plan.note("field", row.memory_id, "changed")
+        plan.note("field", row.memory_id, "changed", of=row.category)
 
 
 def _lapsed(found: Found, rules: ConsentRules) -> set[tuple[str, str]]:

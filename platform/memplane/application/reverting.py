@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -64,6 +64,7 @@ class Receipt:
         items: the first of both.
         lost: how many cannot be taken back, or only in part, by what they are.
         keys: that the writer made.
+        checkpoints: how many are as the writer saved them: each holds a graph's whole state, and stays.
     """
 
     id: UUID | None
@@ -76,6 +77,7 @@ class Receipt:
     items: list[Item] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     keys: Sequence[str] = ()
+    checkpoints: int = 0
 
     def add(self, plan: Plan) -> None:
         """Add what was done to one user."""
@@ -133,11 +135,10 @@ class RevertWrites:
             raise Invalid("key, agent: name one of the two", field="key")
         await replayed(self._storage, principal, once)
         receipt = Receipt(None if dry_run else new_id(), wanted, policy.digest, now)
-        writer, users = await self._storage.write(principal.reach, partial(_begun, wanted=wanted, receipt=receipt))
-        operator = principal.as_operator()
-        mine = [user for user in users if principal.users is None or user in principal.users]
-        receipt.finished = await self._each(operator, policy, writer, within, receipt, mine)
-        if receipt.id is not None and (receipt.counts or once is not None):
+        begun = partial(_begun, users=principal.users, turns=within.turns, wanted=wanted, receipt=receipt)
+        writer, users = await self._storage.write(principal.reach, begun)
+        receipt.finished = await self._each(principal.as_operator(), policy, writer, within, receipt, users)
+        if receipt.id is not None and receipt.finished and once is not None:
             await self._storage.write(principal.reach, partial(self._ended, principal, receipt=receipt, once=once))
         return receipt
 
@@ -184,6 +185,8 @@ class RevertWrites:
                 raise _Changed
             plan = await _planned(policy, writer, here, materials, write.uow.in_force.model, write.now)
             await _carried_out(write, plan, materials, name)
+            if plan.counts:
+                await write.uow.journal.record([_entry(write, writer, name, plan)])
             return plan
 
         for _ in range(_TRIES):
@@ -200,34 +203,34 @@ class RevertWrites:
                 continue
         raise Conflict("what is to be reverted is being changed at this moment; try again")
 
-    async def _ended(
-        self, principal: Principal, uow: UnitOfWork, *, receipt: Receipt, once: Once[Receipt] | None
-    ) -> None:
-        """Leave the receipt in the history, and keep the answer."""
-        now = self._clock()
-        if receipt.id is not None and receipt.counts:
-            whose = {"of_key": receipt.wanted.key_id, "of_agent": receipt.wanted.agent}
-            meta = {
-                "receipt": str(receipt.id), "counts": dict(receipt.counts), "since": receipt.wanted.since.isoformat(),
-                "key": principal.key_id, **{name: value for name, value in whose.items() if value},
-            }  # fmt: skip
-            entry = HistoryEntry(
-                new_id(), receipt.id, HistoryEvent.REVERT, principal.actor, receipt.policy_hash, now, meta=meta
-            )
-            await uow.journal.record([entry])
-        if once is not None and receipt.finished:
-            answered = Answered(once.request, once.answer(receipt))
-            await uow.answers.keep(principal.namespace, once.key, answered, now, None)
+    async def _ended(self, principal: Principal, uow: UnitOfWork, *, receipt: Receipt, once: Once[Receipt]) -> None:
+        """Keep the answer."""
+        answered = Answered(once.request, once.answer(receipt))
+        await uow.answers.keep(principal.namespace, once.key, answered, self._clock(), None)
+
+
+def _entry(write: Write, writer: Writer, receipt: UUID, plan: Plan) -> HistoryEntry:
+    """What one transaction took back, under the receipt's id: all of them add up, whatever became of the request."""
+    meta: dict[str, object] = {
+        "receipt": str(receipt), "counts": dict(plan.counts), "since": writer.since.isoformat(),
+        "key": write.principal.key_id,
+    }  # fmt: skip
+    meta |= {name: of for name, of in (("of_key", writer.key_id), ("of_agent", writer.agent)) if of}
+    by = (write.principal.actor, write.policy.digest, write.now)
+    return HistoryEntry(new_id(), receipt, HistoryEvent.REVERT, *by, meta=meta)
 
 
 def _within(principal: Principal, policy: Policy, agent: str | None) -> Within:
     categories = frozenset(reachable(principal, policy, agent))
     whole = agent is None and principal.is_operator and principal.users is None
-    return Within(categories, policy.turns_category in categories, whole and categories == frozenset(policy.categories))
+    whole = whole and categories == frozenset(policy.categories)
+    return Within(categories, policy.turns_category in categories, whole, principal.users)
 
 
-async def _begun(uow: UnitOfWork, *, wanted: Wanted, receipt: Receipt) -> tuple[Writer, list[str]]:
-    """Whose changes are taken back, and of which users there are any.
+async def _begun(
+    uow: UnitOfWork, *, users: Collection[str] | None, turns: bool, wanted: Wanted, receipt: Receipt
+) -> tuple[Writer, list[str]]:
+    """Whose changes are taken back, and of which users there may be any: of those to whom the caller is bound, if any.
 
     Raises:
         NotFound: there is no such key.
@@ -239,7 +242,9 @@ async def _begun(uow: UnitOfWork, *, wanted: Wanted, receipt: Receipt) -> tuple[
     of_agent = frozenset(each.key_id for each in keys if agent is not None and each.agent == agent)
     writer = Writer(key_id, agent, wanted.since, of_agent)
     receipt.keys = await uow.reverts.keys_made(writer)
-    return writer, await uow.reverts.users(writer)
+    if turns:  # a checkpoint holds a conversation
+        receipt.checkpoints = await uow.reverts.checkpoints(writer, users)
+    return writer, await uow.reverts.users(writer) if users is None else sorted(users)
 
 
 async def _planned(
@@ -282,7 +287,7 @@ async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: 
         await write.uow.job_users.forget(job, user)
     deeds = {deed.id: deed for deeds in found.deeds.values() for deed in deeds} | {deed.id: deed for deed in found.own}
     await store.mark(receipt, [deed for name, deed in deeds.items() if name in found.gone], found.noted)
-    await store.unmark(found.undone)
+    await store.unmark(found.user, found.undone)
     await write.settle(found.user, None)
 
 
@@ -326,7 +331,7 @@ async def _made_way(write: Write, plan: Plan) -> None:
             before, after = plan.stored[memory.id]
             gone = replace(after, state=State.SUPERSEDED, superseded_by=other.id, superseded_at=write.now)
             plan.stored[memory.id] = (before, gone)
-            plan.note("memory", memory.id, "kept", Why.VALUE_STANDS)
+            plan.note_memory(memory, "kept", Why.VALUE_STANDS)
 
 
 async def _material(materials: Materials, memory: Memory) -> SearchMaterial:

@@ -165,14 +165,18 @@ class Reverts(Protocol):
         """Note that changes are taken back."""
         ...
 
-    async def unmark(self, receipts: Collection[UUID]) -> None:
-        """Note that what was taken back holds again."""
+    async def unmark(self, user_id: str, receipts: Collection[UUID]) -> None:
+        """Note that what was taken back of a user holds again."""
         ...
 
-    async def refused(self, user_id: str, since: datetime, categories: Collection[str]) -> int:
-        """How many writes of a user to some categories were refused since a moment, whoever sent them."""
+    async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
+        """How many writes of a user, in some categories or all, were refused since a moment, whoever sent them."""
         ...
 
     async def keys_made(self, writer: Writer) -> list[str]:
         """Keys that the writer made or renewed since."""
+        ...
+
+    async def checkpoints(self, writer: Writer, users: Collection[str] | None) -> int:
+        """How many checkpoints and supervisors' states of some or all users are as the writer saved them since."""
         ...

@@ -43,6 +43,16 @@ class RevertedItem(Message):
     approved it, or merged it since."""
 
 
+class CheckpointsLeft(Message):
+    """Checkpoints of graphs that the writer saved since, and that stay."""
+
+    count: Annotated[int, Field(ge=1)]
+    """Checkpoints, and states of supervisors that nobody changed since; of an agent those of its keys alone."""
+    reason: Literal["whole_state"] = "whole_state"
+    """A checkpoint holds the whole state of a graph, in which nobody's part can be told from another's: let the graph
+    go back to an older one, or delete what the thread has."""
+
+
 class RevertReceipt(Message):
     """What was taken back; of a dry run, what would be."""
 
@@ -59,8 +69,12 @@ class RevertReceipt(Message):
     """The first of them; `reverted` and `conflicts` count all."""
     not_reverted: dict[str, int]
     """What cannot be taken back, or not exactly. `memories_purged` and `turns_deleted` are gone. Of `changes_inexact`,
-    made before this was recorded, only the history tells. Of `writes_refused_since`, by whomever, some may have been
-    refused because of what is taken back now: send them again."""
+    made before this was recorded, only the history tells. `memories_rebuilt` were changed, or said again, by others
+    too since: what these did is done again without the writer's part, which is exact unless their writes built on one
+    another so often that they would have gone elsewhere without it. Of `writes_refused_since`, by whomever, some may
+    have been refused because of what is taken back now: send them again."""
+    checkpoints: CheckpointsLeft | None
+    """Checkpoints that stay; null when there are none, or when the caller may not read turns."""
     keys: list[str]
     """Keys that the writer made or renewed since: revoke them, and revert them too."""
     policy: str

@@ -37,6 +37,7 @@ class Report:
         shown: how many words that their callers may see each route brought.
         routes: every route that was asked.
         probed: how many requests named each record.
+        named: how often an answer of ids named a record that its caller reaches.
     """
 
     cases: int = 0
@@ -46,6 +47,7 @@ class Report:
     shown: Counter[str] = field(default_factory=Counter)
     routes: Counter[str] = field(default_factory=Counter)
     probed: Counter[str] = field(default_factory=Counter)
+    named: int = 0
 
     @property
     def leaking(self) -> set[str]:
@@ -152,6 +154,8 @@ class Matrix:
                 report.shown[ask.route] += 1
             else:
                 report.leaks.append(Leak(str(voice), ask.route, f"{ask.how}: {canary.part} of {canary}"))
+        if ask.names:
+            self._named(voice, ask, answer.raw.decode())
         if answer.status >= 500:
             report.leaks.append(Leak(str(voice), ask.route, f"{ask.how}: {answer.status}"))
         if ask.there is not None and ask.target is not None:
@@ -160,6 +164,18 @@ class Matrix:
     def _allowed(self, voice: Voice, ask: Ask, canary: Canary) -> bool:
         own = ask.target is not None and canary.record == ask.target.id
         return self.world.oracle.may(voice, canary, ask.lives | ask.own if own else ask.lives)
+
+    def _named(self, voice: Voice, ask: Ask, answer: str) -> None:
+        """Of an answer that has no words the ids alone are looked at."""
+        for record in self.world.planted.records:
+            if record.id not in answer:
+                continue
+            hidden = self.world.oracle.why_not(voice, record.place)
+            if hidden or record.place.category not in self.world.oracle.writes(voice.agent):
+                told = f"{ask.how}: names {record.place}, which is beyond the caller by {hidden or 'what it writes'}"
+                self.report.leaks.append(Leak(str(voice), ask.route, told))
+            else:
+                self.report.named += 1
 
     def _answered(self, voice: Voice, ask: Ask, target: Record, answer: Answer) -> None:
         """A record that the caller may see is there, and any other is not."""

@@ -12,6 +12,7 @@ from support.leaks.world import THREAD, USERS, World
 Json = dict[str, Any]
 QUERY, LIST, ENTITIES, CONSENTS = "/v1/memory/query", "/v1/memories", "/v1/entities", "/v1/consents"
 CONTEXT, CONFLICTS, TOMBSTONES = "/v1/context", "/v1/conflicts", "/v1/tombstones"
+REVERT = "/v1/admin/revert"
 NOTHING: frozenset[str] = frozenset()
 TRACKED = EVER | PROPOSED
 """What events tell by the names of threads, which go on after a record's end."""
@@ -35,6 +36,8 @@ class Ask:
         target: the record that it names, if any.
         own: lives that may be told of the target itself.
         there: lives in which the target is found; ``None`` where the status says nothing of it.
+        pages: whether all pages are read.
+        names: whether the answer names records by their ids alone, which must be the caller's to read and to write.
     """
 
     route: str
@@ -47,6 +50,7 @@ class Ask:
     own: frozenset[str] = NOTHING
     there: frozenset[str] | None = None
     pages: bool = field(default=False)
+    names: bool = field(default=False)
 
     @property
     def method(self) -> str:
@@ -110,8 +114,17 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield Ask("GET /v1/events", "newest", TRACKED, "/v1/events", {"limit": 200})
     for path in ADMINISTRATION[turn % len(ADMINISTRATION) :][:1]:
         yield Ask(f"GET {path}", "administration", NOTHING, path)
+    yield _reverted(world, turn)
     for path in ("/healthz", "/readyz", "/openapi.json", "/docs", *FILES)[turn % 6 :][:1]:
         yield Ask(f"GET {path}", "open", NOTHING, path)
+
+
+def _reverted(world: World, turn: int) -> Ask:
+    """What would be taken back of what was planted: of the key that planted it, of another tenant's, or of an agent."""
+    keys = [world.operator(tenant.name).credential.split("_")[1] for tenant in world.tenants]
+    whose: Json = {"of_agent": "supervisor"} if turn % 4 == 3 else {"key_id": keys[turn % 2 * turn % len(keys)]}
+    body = {"since": "2020-01-01T00:00:00Z", "dry_run": True, **whose}
+    return Ask(f"POST {REVERT}", f"dry run of {[*whose]}", NOTHING, REVERT, body=body, names=True)
 
 
 def _of_user(user: str, turn: int) -> Iterator[Ask]:

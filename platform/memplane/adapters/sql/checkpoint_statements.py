@@ -20,16 +20,17 @@ INSERT INTO supervisor_checkpoints AS s
        (tenant_id, id, user_id, thread_id, checkpoint_data, version, created_at, updated_at)
 VALUES ({tenant}, {id}, {user}, {thread}, {data}, 0, {now}, {now})
     ON CONFLICT (tenant_id, user_id, thread_id) DO UPDATE SET updated_at = s.updated_at
-RETURNING checkpoint_data, version, created_at, updated_at,
+RETURNING checkpoint_data, version, key_id, created_at, updated_at,
           (SELECT rev FROM thread_revision WHERE {of_thread}) AS rev"""
 LOCK = """
-SELECT checkpoint_data, version, created_at, updated_at,
+SELECT checkpoint_data, version, key_id, created_at, updated_at,
        (SELECT rev FROM thread_revision WHERE {of_thread}) AS rev
   FROM supervisor_checkpoints WHERE {of_thread} {for_update}"""
 SUPERVISED = """
-SELECT checkpoint_data, version, created_at, updated_at FROM supervisor_checkpoints WHERE {of_thread}"""
+SELECT checkpoint_data, version, key_id, created_at, updated_at FROM supervisor_checkpoints WHERE {of_thread}"""
 KEEP = """
-UPDATE supervisor_checkpoints SET checkpoint_data = {data}, version = {version}, updated_at = {now}
+UPDATE supervisor_checkpoints SET checkpoint_data = {data}, version = {version}, updated_at = {now},
+       key_id = {by_key}
  WHERE {of_thread} RETURNING 1 AS done"""
 
 THERE = """
@@ -40,9 +41,10 @@ HEAD = "UPDATE checkpoints SET head = true WHERE {of_place} AND checkpoint_id = 
 PARENT = """
 UPDATE checkpoints SET parent_checkpoint_id = {parent} WHERE {of_place} AND checkpoint_id = {id} RETURNING 1 AS done"""
 ADD_CHECKPOINT = """
-INSERT INTO checkpoints ({key}, checkpoint_id, parent_checkpoint_id, checkpoint, metadata, head, created_at)
-VALUES ({tenant}, {user}, {thread}, {namespace}, {id}, {parent}, {checkpoint}, {metadata}, {head}, {now})
-    ON CONFLICT ({key}, checkpoint_id) DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata
+INSERT INTO checkpoints ({key}, checkpoint_id, parent_checkpoint_id, checkpoint, metadata, head, created_at, key_id)
+VALUES ({tenant}, {user}, {thread}, {namespace}, {id}, {parent}, {checkpoint}, {metadata}, {head}, {now}, {by_key})
+    ON CONFLICT ({key}, checkpoint_id) DO UPDATE
+       SET checkpoint = excluded.checkpoint, metadata = excluded.metadata, key_id = excluded.key_id
 RETURNING 1 AS done"""
 ADD_BLOB = """
 INSERT INTO checkpoint_blobs ({key}, channel, version, type, blob)

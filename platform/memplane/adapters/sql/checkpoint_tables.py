@@ -1,7 +1,7 @@
 """Checkpoints of graphs: LangGraph's own tables for PostgreSQL, keyed by tenant and user, and a supervisor's state.
 
 The columns of the first three, and what stands in them, are those of `langgraph-checkpoint-postgres`. Added are the
-tenant, the user, which checkpoint is the head of its lineage, and when a checkpoint was stored.
+tenant, the user, which checkpoint is the head of its lineage, and when and by which key a checkpoint was stored.
 """
 
 import sqlalchemy as sa
@@ -40,8 +40,10 @@ checkpoints = sa.Table(
     sa.Column("metadata", Json, nullable=False),
     sa.Column("head", sa.Boolean, nullable=False),
     time_column("created_at", nullable=False),
+    name_column("key_id"),  # what saved it; the version before notes none
     sa.PrimaryKeyConstraint(*_PLACE, "checkpoint_id"),
     to_tenant(),
+    sa.Index("ix_checkpoints_by_key", "tenant_id", "key_id", "created_at"),
 )
 _IS_HEAD = sa.text("head")
 sa.Index(
@@ -91,8 +93,10 @@ supervisor_checkpoints = sa.Table(
     count_column("version"),
     time_column("created_at", nullable=False),
     time_column("updated_at", nullable=False),
+    name_column("key_id"),  # what changed it last
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.UniqueConstraint("tenant_id", "user_id", "thread_id"),
     to_tenant(),
     sa.Index("ix_supervisor_checkpoints_thread", "tenant_id", "thread_id"),
+    sa.Index("ix_supervisor_checkpoints_by_key", "tenant_id", "key_id", "updated_at"),
 )

@@ -26,6 +26,7 @@ from memplane.domain.erasure import Grave, checkpoint_lock
 from memplane.domain.lineage import Key, Node, Placement, Retention, Standing
 from memplane.domain.memory import new_id
 
+_STATE = ("version", "created_at", "updated_at", "key_id")
 RowsOfAll = Callable[[Sequence[Statement]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
 
 
@@ -210,6 +211,7 @@ class SqlCheckpoints:
                 metadata=_json(new.metadata),
                 head=head,
                 now=after.updated_at,
+                by_key=new.key_id,
             ),
         ]
         await self._session.send(asked)
@@ -239,7 +241,8 @@ class SqlCheckpoints:
         await self._session.rows_of_all([self._keeping(state)])
 
     def _keeping(self, state: Supervised) -> Statement:
-        return self._say.of(sql.KEEP, state.thread, data=_json(state.data), version=state.version, now=state.updated_at)
+        values = {"version": state.version, "now": state.updated_at, "by_key": state.key_id}
+        return self._say.of(sql.KEEP, state.thread, data=_json(state.data), **values)
 
     async def nodes(self, thread: Thread) -> list[Node]:
         """Every checkpoint of a thread, as far as its lineage concerns it."""
@@ -331,7 +334,7 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def _supervised(thread: Thread, row: Mapping[str, Any]) -> Supervised:
-    return Supervised(thread, row["checkpoint_data"], row["version"], row["created_at"], row["updated_at"])
+    return Supervised(thread, row["checkpoint_data"], *(row[name] for name in _STATE))
 
 
 def _node(row: Mapping[str, Any], values: set[tuple[str, str, str]], senders: set[Key]) -> Node:

@@ -39,6 +39,7 @@ _DEED = [
     _O.id.label("undo"),
 ]
 _DISPUTES = "disputes"
+_BESIDE_MEMORIES = _O.kind != sa.literal_column(f"'{UndoKind.MEMORY}'")  # as the partial indexes have it
 
 
 class SqlReverts:
@@ -52,14 +53,15 @@ class SqlReverts:
         """Users of whom the writer wrote something that was not taken back, in the order of their names."""
         t = tables.turns.c
         found = [
-            self._of(writer, sa.select(_H.of_user)).where(_H.of_user.is_not(None)),
+            self._of(writer, sa.select(_H.of_user)),  # of nobody: where the words were erased, and receipts
             self._noted(writer, sa.select(_O.user_id)),
-            sa.select(t.user_id).where(t.tenant_id == self._tenant, t.recorded_at >= writer.since, *_recorded(writer)),
         ]
-        names: set[str] = set()
+        of_turns = sa.select(t.user_id).where(t.tenant_id == self._tenant, t.recorded_at >= writer.since)
+        found += [of_turns.where(*own) for own in _recorded(writer)]  # each by an index of its own
+        names: set[str | None] = set()
         for statement in found:
             names.update((await self._session.execute(statement.distinct())).scalars())
-        return sorted(names)
+        return sorted(name for name in names if name is not None)
 
     async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
         """What of the writer's changes was not taken back, newest first, those older than ``before``."""
@@ -70,8 +72,8 @@ class SqlReverts:
         return [_deed_of(dict(row)) for row in rows.mappings()]
 
     def _of(self, writer: Writer, statement: sa.Select[Any]) -> sa.Select[Any]:
-        """Entries of the history that are a writer's and were not taken back; served by the order of their ids."""
-        own = _H.meta["key"].as_string() == writer.key_id if writer.key_id else _H.actor == writer.actor
+        """Entries of the history that are a writer's and were not taken back."""
+        own = _H.key_id == writer.key_id if writer.key_id else _H.actor == writer.actor
         return self._with_undo(statement).where(
             _H.tenant_id == self._tenant, _H.id >= first_id(writer.since - _CLOCKS), _H.ts >= writer.since, own,
             _H.event != HistoryEvent.LINK,  # relations are found by their memories
@@ -102,7 +104,7 @@ class SqlReverts:
         own = _O.key_id == writer.key_id if writer.key_id else _O.actor == writer.actor
         return statement.where(
             _O.tenant_id == self._tenant, _O.id >= first_id(writer.since - _CLOCKS), _O.ts >= writer.since, own,
-            _O.kind != UndoKind.MEMORY, _O.reverted_by.is_(None),
+            _BESIDE_MEMORIES, _O.reverted_by.is_(None),
         )  # fmt: skip
 
     async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[UndoRecord]:
@@ -126,15 +128,17 @@ class SqlReverts:
             statement = sa.select(tables.undo_records).where(
                 _O.tenant_id == self._tenant, _O.about.in_(some), _O.kind == UndoKind.PROPOSAL
             )
-            for row in (await self._session.execute(statement.order_by(_O.id))).mappings():
+            for row in (await self._session.execute(statement)).mappings():
                 found[row["about"]].append(_record_of(dict(row)))
-        return found
+        # not by the database: SQLite would rather read a tenant in order than sort a few rows
+        return {about: sorted(notes, key=lambda note: note.id) for about, notes in found.items()}
 
     async def turns(self, writer: Writer, user_id: str, since: datetime) -> list[Turn]:
         """A user's turns that the writer recorded since a moment."""
         t = tables.turns.c
+        own = sa.or_(*(sa.and_(*each) for each in _recorded(writer)))
         statement = sa.select(*_TURN).where(
-            t.tenant_id == self._tenant, t.user_id == user_id, t.recorded_at >= since, *_recorded(writer)
+            t.tenant_id == self._tenant, t.user_id == user_id, t.recorded_at >= since, own
         )
         rows = (await self._session.execute(statement.order_by(t.id))).mappings()
         return [turn_of(dict(row)) for row in rows]
@@ -191,14 +195,15 @@ class SqlReverts:
 
     async def disputes(self, ids: Collection[UUID]) -> Mapping[UUID, frozenset[UUID]]:
         """By memory that disputes one of some, all that it disputes."""
-        r = tables.relations.c
+        these, others = tables.relations.alias("these"), tables.relations.alias("others")
+        r, o = these.c, others.c
         found: dict[UUID, frozenset[UUID]] = {}
         for some in _parts(sorted(ids)):
-            these = sa.select(r.from_id).where(
-                r.tenant_id == self._tenant, r.to_id.in_(some), r.relation_type == _DISPUTES
-            )
-            statement = sa.select(r.from_id, r.to_id).where(
-                r.tenant_id == self._tenant, r.from_id.in_(these), r.relation_type == _DISPUTES
+            same = sa.and_(o.tenant_id == r.tenant_id, o.from_id == r.from_id, o.relation_type == r.relation_type)
+            statement = (
+                sa.select(o.from_id, o.to_id, r.strength)  # else SQLite prefers the index that has all columns
+                .select_from(these.join(others, same))
+                .where(r.tenant_id == self._tenant, r.to_id.in_(some), r.relation_type == _DISPUTES)
             )
             for row in await self._session.execute(statement):
                 found[row.from_id] = found.get(row.from_id, frozenset()) | {row.to_id}
@@ -344,11 +349,12 @@ class SqlReverts:
         """Remove relations of a kind between pairs, in either direction."""
         r = tables.relations.c
         both = sorted({*pairs, *((other, one) for one, other in pairs)})
+        gone = sa.delete(tables.relations).where(
+            r.tenant_id == self._tenant, r.relation_type == kind,
+            r.from_id == sa.bindparam("one"), r.to_id == sa.bindparam("other"),
+        )  # fmt: skip
         for some in _parts(both):
-            gone = sa.delete(tables.relations).where(
-                r.tenant_id == self._tenant, r.relation_type == kind, sa.tuple_(r.from_id, r.to_id).in_(some)
-            )
-            await self._session.execute(gone)
+            await self._session.execute(gone, [{"one": one, "other": other} for one, other in some])
 
     async def reopen_sessions(self, user_id: str, summaries: Collection[UUID]) -> None:
         """Let conversations be closed again whose summaries are gone."""
@@ -423,19 +429,20 @@ class SqlReverts:
         if rows:
             await self._session.add(UNDO, rows)
 
-    async def unmark(self, receipts: Collection[UUID]) -> None:
-        """Note that what was taken back holds again."""
+    async def unmark(self, user_id: str, receipts: Collection[UUID]) -> None:
+        """Note that what was taken back of a user holds again."""
         for some in _parts(sorted(receipts)):
-            these = (_O.tenant_id == self._tenant, _O.reverted_by.in_(some))
+            these = (_O.tenant_id == self._tenant, _O.user_id == user_id, _O.reverted_by.in_(some))
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=None))
 
-    async def refused(self, user_id: str, since: datetime, categories: Collection[str]) -> int:
-        """How many writes of a user to some categories were refused since a moment, whoever sent them."""
+    async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
+        """How many writes of a user, in some categories or all, were refused since a moment, whoever sent them."""
         e = tables.events.c
         statement = sa.select(sa.func.count()).where(
-            e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse",
-            e.category.in_(sorted(categories)),
-        )  # fmt: skip
+            e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse"
+        )
+        if categories is not None:
+            statement = statement.where(e.category.in_(sorted(categories)))
         found: int = (await self._session.execute(statement)).scalar_one()
         return found
 
@@ -448,14 +455,27 @@ class SqlReverts:
         )
         return sorted(set((await self._session.execute(statement)).scalars()) - {writer.key_id})
 
+    async def checkpoints(self, writer: Writer, users: Collection[str] | None) -> int:
+        """How many checkpoints and supervisors' states of some or all users are as the writer saved them since."""
+        found = 0
+        for table, moment in ((tables.checkpoints, "created_at"), (tables.supervisor_checkpoints, "updated_at")):
+            c = table.c
+            for key in sorted(writer.keys) if writer.key_id is None else [writer.key_id]:
+                saved = sa.select(sa.func.count()).where(
+                    c.tenant_id == self._tenant, c.key_id == key, c[moment] >= writer.since
+                )
+                statement = saved if users is None else saved.where(c.user_id.in_(sorted(users)))
+                found += (await self._session.execute(statement)).scalar_one()
+        return found
 
-def _recorded(writer: Writer) -> tuple[sa.ColumnElement[bool], ...]:
-    """Which turns are the writer's: only their keys are noted, or of a token its subject."""
+
+def _recorded(writer: Writer) -> list[tuple[sa.ColumnElement[bool], ...]]:
+    """Which turns are the writer's, each way: only their keys are noted, or of a token its subject."""
     t = tables.turns.c
     if writer.key_id is not None:
-        return (t.key_id == writer.key_id,)
-    by_token = sa.and_(t.key_id.startswith(SUBJECT), t.agent_id == writer.agent)
-    return (sa.or_(t.key_id.in_(sorted(writer.keys)), by_token),)
+        return [(t.key_id == writer.key_id,)]
+    by_token = (t.agent_id == writer.agent, t.key_id.startswith(SUBJECT))
+    return [*((t.key_id == key,) for key in sorted(writer.keys)), by_token]
 
 
 def _deed_of(row: Mapping[str, Any]) -> Deed:

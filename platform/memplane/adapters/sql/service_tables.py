@@ -7,6 +7,7 @@ from memplane.adapters.sql.columns import (
     id_column,
     metadata,
     name_column,
+    rows_where,
     tenant_column,
     texts_column,
     time_column,
@@ -293,6 +294,7 @@ key_history = sa.Table(
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     sa.ForeignKeyConstraint(["tenant_id", "key_id"], ["api_keys.tenant_id", "api_keys.key_id"]),
     sa.Index("ix_key_history_key", "tenant_id", "key_id", "id"),
+    sa.Index("ix_key_history_by_key", "tenant_id", "by_key", "ts"),
 )
 
 idempotency_keys = sa.Table(
@@ -383,4 +385,11 @@ undo_records = sa.Table(  # what changes changed; one that is about a memory has
     to_tenant(),
     sa.Index("ix_undo_records_about", "tenant_id", "about", "id"),
     sa.Index("ix_undo_records_user", "tenant_id", "user_id", "id"),
+)
+_BESIDE_MEMORIES = rows_where(undo_records.c.kind != "memory")
+sa.Index(
+    "ix_undo_records_by_key", *(undo_records.c[name] for name in ("tenant_id", "key_id", "id")), **_BESIDE_MEMORIES
+)
+sa.Index(
+    "ix_undo_records_by_actor", *(undo_records.c[name] for name in ("tenant_id", "actor", "id")), **_BESIDE_MEMORIES
 )

@@ -13,6 +13,7 @@ from memplane.adapters.sql.checkpoint_tables import (
     supervisor_checkpoints,
 )
 from memplane.adapters.sql.columns import (
+    KEY,
     count_column,
     id_column,
     metadata,
@@ -251,6 +252,8 @@ turns = sa.Table(
     ),
 )
 sa.Index("ix_turns_user", turns.c.tenant_id, turns.c.user_id, turns.c.id)
+sa.Index("ix_turns_by_key", turns.c.tenant_id, turns.c.key_id, turns.c.recorded_at)
+sa.Index("ix_turns_by_agent", turns.c.tenant_id, turns.c.agent_id, turns.c.recorded_at)
 sa.Index(
     "uq_turns_external",
     *(turns.c[name] for name in ("tenant_id", "user_id", "thread_id", "external_id")),
@@ -299,10 +302,14 @@ history = sa.Table(
     sa.Column("payload_hash", sa.LargeBinary),
     sa.Column("position", sa.BigInteger),
     sa.Column("link", sa.LargeBinary),
+    # a column, because row-level security lets no index on an expression serve
+    sa.Column("key_id", KEY, sa.Computed("meta ->> 'key'", persisted=True)),
     sa.PrimaryKeyConstraint("tenant_id", "id"),
     to_tenant(),
     sa.Index("ix_history_memory", "tenant_id", "memory_id", "id"),
     sa.Index("ix_history_user", "tenant_id", "of_user", "event"),
+    sa.Index("ix_history_by_key", "tenant_id", "key_id", "id"),
+    sa.Index("ix_history_by_actor", "tenant_id", "actor", "id"),
 )
 _SEALED, _UNSEALED = history.c.position.is_not(None), history.c.position.is_(None)
 sa.Index(
@@ -385,7 +392,7 @@ memory_entities = sa.Table(
         name="fk_memory_entities_entity",
         ondelete="CASCADE",
     ),
-    sa.Index("ix_memory_entities_entity", "tenant_id", "entity_id"),
+    sa.Index("ix_memory_entities_entity", "tenant_id", "entity_id", "memory_id"),
 )
 
 memory_sources = sa.Table(  # triggers keep it

@@ -81,6 +81,8 @@ def _show(done: RevertReceipt, *, as_json: bool) -> None:
     add(rows, "kept, for another writer changed it", done.conflicts)
     for name, count in sorted(done.not_reverted.items()):
         add(rows, f"not reverted: {name.replace('_', ' ')}", count)
+    if done.checkpoints is not None:
+        add(rows, "not reverted: checkpoints, each the whole state of a graph", done.checkpoints.count)
     kept = table("kept", "id", "user", "why")
     stays = [each for each in done.items if each.reason is not None]
     for each in stays:

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from memplane.application.reverting import Receipt, Wanted
-from memplane.contracts.reverting import RevertedItem, RevertReceipt, RevertRequest
+from memplane.contracts.reverting import CheckpointsLeft, RevertedItem, RevertReceipt, RevertRequest
 from memplane.entrypoints.http.dependencies import App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.repeats import Repeatable
@@ -35,6 +35,7 @@ def _receipt(done: Receipt) -> RevertReceipt:
     return RevertReceipt(
         receipt=done.id, outcome="reverted" if done.counts else "nothing_to_revert", finished=done.finished,
         reverted=dict(done.counts), conflicts=done.kept, items=items, not_reverted=dict(done.lost),
+        checkpoints=CheckpointsLeft(count=done.checkpoints) if done.checkpoints else None,
         keys=list(done.keys), policy=done.policy_hash, started_at=done.started_at,
     )  # fmt: skip
 
