@@ -131,7 +131,7 @@ class DryRun(Gateway):
 
 
 def _readable(write: Write, principal: Principal, agent: str | None) -> Scope:
-    allowed = write.policy.allowlist(principal.speak_as(agent)).read
+    allowed = write.policy.allowlist(principal.act_as(agent)).read
     return read_scope(principal, write.policy, allowed, write.now)
 
 

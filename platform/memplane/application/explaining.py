@@ -117,10 +117,10 @@ class ExplainMemory:
         """
         principal.require(KeyScope.READ)
         asking, policy = self._asking, self._asking.policies.current
-        allowed = policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, asking.clock())
         profile = policy.ranking(ranking)
-        embedded, asked = await asking.asked_of(query, profile, scope.now)
+        embedded, asked = await asking.asked_of(query, profile, principal, scope)
         by = By(profile, asking.embedders.own.name, asked)
         if not asked.wordless:
             await asking.guard.check(principal.tenant)

@@ -102,7 +102,7 @@ class Threads:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         thread = clean_id(thread_id, "thread_id") or ""
         policy = self._policies.current
-        allowed = policy.readable(principal.speak_as(agent), (policy.turns_category,))
+        allowed = policy.readable(principal.act_as(agent), (policy.turns_category,))
         filters = Filters(user_id=clean_id(user_id, "user_id"))
         scope = read_scope(principal, policy, allowed, self._clock(), filters)
         if Visibility.PRIVATE not in scope.visibilities:

@@ -19,7 +19,7 @@ from memplane.application.tracking_records import (
 )
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.memory import State, Visibility
-from memplane.domain.policy import Policy, Trust
+from memplane.domain.policy import Operator, Policy, Trust
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 
@@ -110,10 +110,11 @@ class Tracking:
     def _scope(self, principal: Principal, agent: str | None, user_id: str | None) -> tuple[Policy, bool, Scope]:
         """The policy, whether the caller operates the tenant and names no agent, and what it may see."""
         policy = self._policies.current
-        operator = KeyScope.ADMIN in principal.scopes and principal.agent is None and agent is None
+        speaker = principal.act_as(agent)
+        operator = isinstance(speaker, Operator)
         if not operator:
             principal.require(KeyScope.READ)
-        allowed = tuple(policy.categories) if operator else policy.allowlist(principal.speak_as(agent)).read
+        allowed = policy.allowlist(speaker).read
         return policy, operator, read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id))
 
 

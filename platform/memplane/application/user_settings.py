@@ -48,7 +48,7 @@ class UserSettings:
         """
         policy, now = self._gateway.begin(principal)
         require_full(principal, "set a user's time zone")
-        principal.speak_as(agent)
+        principal.act_as(agent)
         user = principal.touch(clean_id(user_id, "user_id") or "")
         if name is not None:
             time_zone(name)
