@@ -114,15 +114,17 @@ _DANGLING = re.compile(
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"[ ,]+(?:too|as well|though|haha\w*|lol|btw|actually|you know|lately|right now|recently|now|these days"
-    r"|at the moment|at present|currently|nowadays|as you know"
+    r"(?:(?<![ ,])[ ,]++(?:too|as well|though|haha\w*|lol|btw|actually|you know|lately|right now|recently|now"
+    r"|these days|at the moment|at present|currently|nowadays|as you know"
     r"|already|again|so much|a lot|anyway|tbh|honestly|please|thanks|thank you|in fact|of course|finally"
     r"|all day|for sure|today|and stuff|and all|or so|and more|either|so far|the other day|not too long ago"
     r"|not long ago|a while (?:ago|back)|since then|itself|and everything|to be honest|by the way|if anything"
     r"|no doubt|and whatnot|etc|and (?:getting|being|having|doing|making|seeing|trying|going)"
-    r"|(?:about |like |half )?(?:an?|one|two|three|\d+|few|a few) (?:hours?|minutes?|mins?) ago|:\)|;\)|:D|xd|\W+)$",
+    r"|(?:about |like |half )?(?:an?|one|two|three|\d+|few|a few) (?:hours?|minutes?|mins?) ago|:\)|;\)|:D|xd)"
+    r"|(?<!\W)([^\w ,]*+)[ ,]\W+)$",
     re.IGNORECASE,
 )
+"""Filler words at the end, or signs after a comma or space; the group is what stands before these and stays."""
 _CUT = re.compile(
     r" (?:because|'cause|cause (?=I |it |he |she |they |we |my )"
     r"|cuz|so|but|which|who|where|while|although|though|despite|even though|thanks to"
@@ -172,7 +174,7 @@ def tidy(phrase: str) -> str:
         if joint > 0:
             phrase = phrase[:joint]
     for _ in range(4):
-        shorter = _TAIL.sub("", phrase)
+        shorter = _TAIL.sub(r"\1", phrase)
         if shorter == phrase:
             break
         phrase = shorter

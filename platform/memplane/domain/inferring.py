@@ -56,7 +56,7 @@ _ORDER = re.compile(
     r"|\b(?:please|make sure|ensure that|be sure|remember to|note that)\b",
     re.IGNORECASE,
 )
-_LEADING = re.compile(r"\W*(?:the )?user\b(?:'s|’s)?", re.IGNORECASE)
+_LEADING = re.compile(r"(?<!\W)\W*(?:the )?user\b(?:'s|’s)?", re.IGNORECASE)
 
 
 class Fault(StrEnum):

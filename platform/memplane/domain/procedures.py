@@ -80,7 +80,7 @@ _ORDINAL = re.compile(
     r"|next|then|after that|afterwards|and then|lastly|finally|in the end))\b,?\s+",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"^\s*[-*•]\s+", re.MULTILINE)
+_BULLET = re.compile(r"^[^\S\n]*[-*•]\s+", re.MULTILINE)
 _SUBJECT = re.compile(
     r"(?:(?:we|i|you|one|they)(?:'ll| will| must| should| always| then| need to| have to| can)*|please|always|to|let's"
     r"|make sure (?:to|you))\s+",
@@ -97,7 +97,7 @@ _DOUBT = re.compile(
     r"|do(?:n't| not) (?:remember|save|store|note|memori[sz]e))\b",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|^[^\S\n]*>.*$", re.DOTALL | re.MULTILINE)
 _STRAIGHT = str.maketrans({"’": "'", "\u2018": "'", "“": '"', "”": '"', "«": '"', "»": '"', "\t": " "})
 
 

@@ -84,7 +84,7 @@ _ENDS = r"(?<=\bin)|(?<=\bat)|(?<=\bto)|(?<=\bis)|(?<=\bare)|(?<=\bthe)|(?<=\bas
 _BROKEN = re.compile(rf"(?<=[^\W_])[ \t]*\n(?=[a-z])|(?:(?i:{_ENDS}|(?<=\bcalled)|(?<=\bnamed))|(?<=[:=]))[ \t]*\n+")
 """A line's end within a sentence."""
 _SPOKEN = re.compile(
-    r"\s*[\"'(]*\s*(?P<name>[^\W\d_][\w-]*)(?:\s(?:said|says|wrote|writes))?:\s+[\"'“]?(?:I|My|We|Our|Call|Please)\b"
+    r"\A\s*+[\"'(]*+\s*+(?P<name>[^\W\d_][\w-]*)(?:\s(?:said|says|wrote|writes))?:\s+[\"'“]?(?:I|My|We|Our|Call|Please)\b"
 )
 
 

@@ -127,10 +127,10 @@ _NO_CITY = _set(
     "bank job company state meeting conference airport hotel station account campus shift queue page club chapter"
 ) | (frozenset(ORGANISATION_LAST) - _AREAS)
 _COMMON = re.compile(
-    r"[\w-]+(?:ment|tion|sion|ship|ing|ance|ence|ness|time|wide|hood|ware|side|ly)|remote|sales|finance|support|legal|product"
+    r"\A(?:[\w-]+(?:ment|tion|sion|ship|ing|ance|ence|ness|time|wide|hood|ware|side|ly)|remote|sales|finance|support|legal|product"
     r"|prod|design|research|security|operations|ops|devops|data|backend|frontend|platform|cloud|decaf|tea|coffee|weekly"
     r"|daily|mornings|evenings|nights|mondays|postgres\w*|town|luxury|style|bits|quiet|cold|small|big|nice|far|warm|mine|his"
-    r"|her|their|my|our|your|bed|it|a|an|the|what|very",
+    r"|her|their|my|our|your|bed|it|a|an|the|what|very)",
 )
 """Words that are no places where a sentence has no capital letters."""
 _NO_NAME = _set(
@@ -151,9 +151,10 @@ _TITLES = r"St|Ste|Srta?|Ft|Mt|Pt|Drs?|Prof|Mrs?|Ms|Mx|Messrs|Jr|Rev|Capt|Lt|Sgt
 _TOKEN = re.compile(
     rf"<[^<>]{{1,40}}>|(?:\b(?i:{_TITLES})|\b[^\W\d_])\.(?=\s?[^\W_])|[^\W_]+(?:[.-][^\W_]+)*|['’][^\W\d_]+|[,.;:=()\"“”/?!]"
 )
-_TECHNICAL = re.compile(r"\w*[a-z][A-Z]\w*|(?!(?:NYC|LA|SF|DC|UK|US|USA|UAE|KL|HK)$)[A-Z]{2,3}")
+_TECHNICAL = re.compile(r"\A(?:\w*[a-z][A-Z]\w*|(?!(?:NYC|LA|SF|DC|UK|US|USA|UAE|KL|HK)$)[A-Z]{2,3})")
 _CUT = re.compile(
-    r"\s*[,;(/|].*|\s+-\s.*|\s+(?:right\s+now|yesterday|today|now|currently|again|these\s+days|at\s+the\s+moment|area|region)\b.*",
+    r"(?<!\s)(?:\s*[,;(/|].*|\s+-\s.*"
+    r"|\s+(?:right\s+now|yesterday|today|now|currently|again|these\s+days|at\s+the\s+moment|area|region)\b.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BEFORE_CITY = re.compile(
