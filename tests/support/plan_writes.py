@@ -416,9 +416,9 @@ OF_A_NIGHT = {
 """These are of a tenant as a whole."""
 OF_NOBODY = {
     "memories to check", "memories to check, later", "mentions to check", "mentions to check, later",
-    "entities to check", "entities to check, later",
+    "entities to check", "entities to check, later", "users of a key's changes", "users of an agent's changes",
 }  # fmt: skip
-"""Jobs alone send these, and are bound to no user: whose the ends of so many links are is never looked up for them."""
+"""Jobs alone send these, or keys that are bound to no user: whose so many rows are is never looked up for them."""
 STORES = (
     SqlMemories,
     SqlThreads,

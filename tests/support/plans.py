@@ -49,7 +49,7 @@ def told(plan: dict[str, Any]) -> str:
 
 def of_policies(node: dict[str, Any]) -> bool:
     """Whether a node is of row-level security alone: a statement of ours names the tenant itself."""
-    condition = node.get("Filter", "")
+    condition = f"{node.get('Index Cond', '')} {node.get('Filter', '')}"
     return "current_setting('memplane.tenant'" in condition and f"'{TENANT}'" not in condition and "$" not in condition
 
 
