@@ -91,7 +91,7 @@ class TestOnce:
         tenant.rows("DELETE FROM relations WHERE tenant_id = %(tenant)s")
         night.now += timedelta(days=1)
         tenant.server.run(worked(night))
-        assert written == {"job_runs", "relations"}  # the control
+        assert written == {"job_runs", "relations", "history"}  # the control: each new relation has its LINK entry
 
     def test_each_kind_by_a_worker(self, tenant: Tenant, caller: Caller, night: Night) -> None:
         wanted, before = damaged(tenant, caller), everything(tenant)
@@ -126,7 +126,7 @@ class TestOnce:
         assert {kind: count for kind, count in done.counts.items() if count and kind != "seen"} == wanted
         night.now += timedelta(days=1)
         whole = everything(tenant)
-        assert whole["told"] == 1
+        assert whole["told"] == 2, "what was put right, and one LINK"
         assert repaired(night) == {}
         assert everything(tenant) == whole
 
@@ -150,7 +150,7 @@ class TestOnce:
         begun = [tenant.server.start(each.jobs.run("reconcile", tenant.name)) for each in (night, second)]
         done = [each.result(30).counts for each in begun]
         assert {kind: done[0][kind] + done[1][kind] for kind in wanted} == wanted
-        assert everything(tenant)["told"] == 1
+        assert everything(tenant)["told"] == 2, "as above: no second LINK"
 
     def test_what_is_right_by_then_is_left(
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
