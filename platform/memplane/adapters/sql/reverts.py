@@ -33,6 +33,8 @@ _CLOCKS = timedelta(days=1)
 """So far the clocks of two servers may be apart, and more: ids follow the clock of the server that made them."""
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
 _H, _O = tables.history.c, tables.undo_records.c
+_IS_DEED = sa.or_(_H.event != HistoryEvent.LINK, _H.meta["links"].as_string().is_(None))
+"""Entries that only list new relations are left out: relations go with their memories."""
 _DEED = [
     *(_H[name] for name in ("id", "memory_id", "of_user", "event", "actor", "ts", "old_ref", "new_ref", "meta")),
     *(_O[name] for name in ("changes", "said", "reverted_by")),
@@ -76,7 +78,7 @@ class SqlReverts:
         own = _H.key_id == writer.key_id if writer.key_id else _H.actor == writer.actor
         return self._with_undo(statement).where(
             _H.tenant_id == self._tenant, _H.id >= first_id(writer.since - _CLOCKS), _H.ts >= writer.since, own,
-            _H.event != HistoryEvent.LINK,  # relations are found by their memories
+            _IS_DEED,
             _O.reverted_by.is_(None),
         )  # fmt: skip
 
@@ -94,7 +96,7 @@ class SqlReverts:
             then = (await self._session.execute(first)).scalar_one_or_none()
             begin = since if then is None else min(since, then)
             statement = self._with_undo(sa.select(*_DEED)).where(
-                _H.tenant_id == self._tenant, _H.memory_id.in_(some), _H.ts >= begin, _H.event != HistoryEvent.LINK
+                _H.tenant_id == self._tenant, _H.memory_id.in_(some), _H.ts >= begin, _IS_DEED
             )
             for row in (await self._session.execute(statement.order_by(_H.ts, _H.id))).mappings():
                 found[row["memory_id"]].append(_deed_of(dict(row)))
