@@ -133,24 +133,8 @@ class RecallMemories:
         query, asked = await asking.asked_of(question.text, profile, principal, scope)
         await asking.guard.check(principal.tenant)
         async with asking.storage.reading(principal.reach) as reader:
-            limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
-            if asked.wordless and not profile.by_use:
-                ranking = newest(await reader.newest(scope, limit))
-            else:
-                ranking = await rank(
-                    reader,
-                    scope,
-                    query,
-                    By(profile, asking.embedders.own.name, asked, question.threshold),
-                    limit,
-                    told=question.top_k + SPARE,
-                )
-            rendered = await self._rendered(reader, scope, question, ranking, policy)
-            if question.related and scope.believed_at is None:  # what was related then is not known
-                least = policy.merging.bands_for((ranking.model or asking.embedders.own).name).link_min
-                returned = [item.unit for item in rendered.items]
-                linked = await linked_to(reader, scope, ranking, returned, least)
-                rendered = _with_related(question, rendered, linked)
+            by = By(profile, asking.embedders.own.name, asked, question.threshold)
+            ranking, rendered = await self._ranked(reader, scope, query, by, question, policy)
             memories = [item.unit for item in rendered.items if question.full and isinstance(item.unit, Memory)]
             conflicts = await conflicting(reader, scope.narrowed_to_permission(), memories)
             # whatever the question narrows: else a revision passes whose change the agent was never told
@@ -168,6 +152,22 @@ class RecallMemories:
         work = work_on([item.unit for item in rendered.items])
         usage, prompt = await offload(work, _usage, question, rendered, ranking.candidates, query)
         return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights, conflicts)
+
+    async def _ranked(
+        self, reader: Reader, scope: Scope, query: Query, by: By, question: Question, policy: Policy
+    ) -> tuple[Ranking, Rendered]:
+        """What ranks best for the question, as items, with what is related to them."""
+        limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
+        if by.asked.wordless and not by.profile.by_use:
+            ranking = newest(await reader.newest(scope, limit))
+        else:
+            ranking = await rank(reader, scope, query, by, limit, told=question.top_k + SPARE)
+        rendered = await self._rendered(reader, scope, question, ranking, policy)
+        if question.related and scope.believed_at is None:  # what was related then is not known
+            least = policy.merging.bands_for((ranking.model or self._asking.embedders.own).name).link_min
+            returned = [item.unit for item in rendered.items]
+            rendered = _with_related(question, rendered, await linked_to(reader, scope, ranking, returned, least))
+        return ranking, rendered
 
     @staticmethod
     async def _delta(reader: Reader, scope: Scope, question: Question) -> Delta | None:

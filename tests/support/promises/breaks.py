@@ -9,6 +9,9 @@ from memplane.application import deriving, drawing, ingest, placing, recall, rei
 from memplane.application.gateway import Write
 from memplane.application.jobs import running
 from memplane.application.keys import AGENT_SCOPES
+from memplane.application.ports import Reader
+from memplane.application.ranking import By, Ranking
+from memplane.application.vectors import Query
 from memplane.domain import reconciling, rendering, tombstones
 from memplane.domain.comparison import Verdict
 from memplane.domain.memory import Memory, TrustState
@@ -105,7 +108,7 @@ def _without_proof(original: Function) -> Function:
 def _filtered_afterwards(original: Function) -> Function:
     """A ranking of the nearest of all categories, of which those in scope are kept."""
 
-    async def ranked(reader: Any, scope: Scope, query: Any, by: Any, _limit: int, **more: Any) -> Any:  # noqa: ANN401
+    async def ranked(reader: Reader, scope: Scope, query: Query, by: By, _limit: int, **more: object) -> Ranking:
         whole = replace(scope, categories=(*scope.categories, "event"))
         found = await original(reader, whole, query, by, NEAREST, **more)
         inside = await reader.units(scope, [each.id for each in found.standings])
