@@ -11,7 +11,7 @@ WRITES = int(os.environ.get("REVERTED", "200"))
 """Writes of both together; `make reverts` has more."""
 EACH = int(os.environ.get("DENSE", "100"))
 """Writes of one pair of users, whose memories have much to do with one another; not exact beyond some hundred: see
-docs/decisions/0033-revert.md."""
+docs/decisions/0034-revert.md."""
 EVERYTHING = (*SUPERVISING, KeyScope.CONSENT, KeyScope.ADMIN)
 
 
