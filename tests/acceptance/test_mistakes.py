@@ -15,7 +15,7 @@ MEMORY = {"user_id": USER, "category": "tasks", "content": "The user owns a boat
 TURN = {"user_id": USER, "thread_id": "t", "role": "user", "text": "Hello."}
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("/v1/memories", {"contnt": "x"}, "contnt", "unknown field; did you mean 'content'?"),
-    ("/v1/turns", {"zzz": 1}, "zzz", "unknown field; known are actor_id, agent, agent_id, auto_extract, event_time"),
+    ("/v1/turns", {"zzz": 1}, "zzz", "unknown field; known are actor_id, agent, agent_id, auto_extract, dry_run"),
     ("/v1/memory/query", {"filters": {"user": USER}}, "filters.user", "unknown field; did you mean 'user_id'?"),
     ("/v1/memories", {"content": 7}, "content", "must be a string"),
     ("/v1/memories", {"content": ""}, "content", "must not be empty"),

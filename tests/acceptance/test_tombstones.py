@@ -116,7 +116,7 @@ class TestLift:
         assert done["values"] == verdict["values"]
         assert verdicts(reviewer) == []
         assert write(caller, LIKE)["outcome"] == "created"
-        assert texts(caller, filters={"user_id": USER}) == {" ".join(LIKE.split())}
+        assert texts(caller, filters={"user_id": USER}) == {" ".join(LIKE.split()) + "."}
 
     def test_the_rejected_memory_itself_can_be_restored(self, caller: Caller, reviewer: Caller) -> None:
         memory = rejected(caller)

@@ -285,15 +285,14 @@ def test_a_reflection_goes_with_a_fact_of_the_turn(asking: Tenant, model: ModelS
 
 
 def test_a_procedure_goes_with_an_episode_of_the_turn(asking: Tenant, model: ModelServer) -> None:
-    caller = asking.caller("supervisor")
-    executor = asking.caller("executor")
+    caller, executor = asking.caller("supervisor"), asking.caller("executor")
     turns = []
     for user in (USER, OTHER):
         for nth in range(4):
             where = {"thread_id": f"thread-{nth}", "user_id": user}
             turns.append(said(caller, f"Complaint {nth} is on your desk.", role="system", **where))
             text = f"The assistant read complaint {nth} and opened a ticket."
-            write(executor, text, "recent_activity", type="episodic", source_ids=turns[-1:], **where)
+            write(caller, text, "activity", type="episodic", source_ids=turns[-1:], **where)
     steps = ["Read the complaint.", "Open a ticket."]
     way = {"title": "How to answer a complaint", "steps": steps, "sources": [1, 2, 3], "confidence": 0.9}
     model.script = [called(way)] * 2

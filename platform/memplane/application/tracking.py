@@ -109,11 +109,10 @@ class Tracking:
 
     def _scope(self, principal: Principal, agent: str | None, user_id: str | None) -> tuple[Policy, bool, Scope]:
         """The policy, whether the caller operates the tenant and names no agent, and what it may see."""
+        principal.require(KeyScope.READ)
         policy = self._policies.current
         speaker = principal.act_as(agent)
         operator = isinstance(speaker, Operator)
-        if not operator:
-            principal.require(KeyScope.READ)
         allowed = policy.allowlist(speaker).read
         return policy, operator, read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id))
 
