@@ -8,6 +8,7 @@ import pytest
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application import reverting
+from memplane.domain.capabilities import Capability
 from memplane.domain.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import context, decide, listed, queue
@@ -366,6 +367,51 @@ class TestRights:
         bound = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, users=["ben"])
         revert(bound, thief)
         assert texts(honest) == {PIANO}
+
+    def test_a_receipt_tells_nothing_of_categories_beyond_the_callers(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        """Derived memories of every category are removed; the receipt shows those that the caller reaches."""
+        turn = thief.say("Which hall?")["turn_id"]
+        write(honest, "The user books the hall.", "tasks", source_ids=[turn])
+        write(tenant.caller("researcher"), PIANO, "interests", source_ids=[turn])
+        body = {"user_id": USER, "category": "style", "content": "The user prefers short answers."}
+        stylist = tenant.caller("stylist")
+        say(stylist, write(stylist, body["content"], "style")["id"], "reject")
+        refused(stylist.post("/v1/memories", body), 409, "value_rejected")
+        supervisor = tenant.caller("supervisor", scopes=EVERYTHING)  # its categories have neither interests nor style
+        told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (supervisor, admin))
+        assert told["reverted"] == {"memories_removed": 1, "turns_removed": 1}
+        assert all_of_it["reverted"] == {"memories_removed": 2, "turns_removed": 1}
+        assert (told["not_reverted"], all_of_it["not_reverted"]) == ({}, {"writes_refused_since": 1})
+        shown = {each["id"] for each in told["items"]}
+        assert len(shown) == 2
+        assert shown < {each["id"] for each in all_of_it["items"]}
+
+    def test_a_receipt_tells_nothing_of_users_beyond_the_callers(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        turn = thief.say("Which hall?")["turn_id"]
+        copy = write(honest, PIANO, user_id="ben", source_ids=[turn])["id"]
+        bound = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, users=[USER])
+        told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (bound, admin))
+        assert (told["reverted"], [each["id"] for each in told["items"]]) == ({"turns_removed": 1}, [turn])
+        whose = {each["id"]: each["user_id"] for each in all_of_it["items"]}
+        assert whose == {turn: USER, copy: "ben"}  # the control
+
+    @pytest.mark.needs(Capability.SEVERAL_TENANTS)
+    def test_another_tenants_key_finds_nothing(self, other_tenant: Tenant, thief: Caller, admin: Caller) -> None:
+        write(thief, PIANO)
+        stranger = other_tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
+        theirs, unknown = (
+            stranger.post("/v1/admin/revert", {"key_id": each, "since": LONG_AGO})
+            for each in (thief.key_id, "0" * len(thief.key_id))
+        )
+        refused(theirs, 404, "not_found")
+        assert theirs.json()["detail"] == unknown.json()["detail"]
+        agent = stranger.post("/v1/admin/revert", {"of_agent": "supervisor", "since": LONG_AGO}).json()
+        assert (agent["outcome"], agent["items"]) == ("nothing_to_revert", [])
+        assert revert(admin, thief)["outcome"] == "reverted"  # the control
 
     def test_an_unknown_key_is_not_found_and_one_of_both_is_named(self, thief: Caller, admin: Caller) -> None:
         write(thief, PIANO)

@@ -33,11 +33,21 @@ class Within:
         categories: of memories.
         turns: whether turns are among it.
         whole: whether it is everything, and with it what has no category.
+        users: the users that the caller is bound to; ``None``: not bound.
     """
 
     categories: frozenset[str]
     turns: bool
     whole: bool
+    users: frozenset[str] | None = None
+
+    def shows(self, category: str | None) -> bool:
+        """Whether the receipt may show items of a category; ``None``, of none, only where the caller reaches all."""
+        return self.whole or category in self.categories
+
+    def has(self, memory: Memory) -> bool:
+        """Whether the receipt may show a memory."""
+        return self.shows(memory.category) and (self.users is None or memory.user_id in self.users)
 
     def covers(self, deed: Deed) -> bool:
         """Whether an entry's words were written under these categories alone."""
@@ -50,6 +60,7 @@ class Found:
     """A user's memories that a writer changed, with all that was done to them, and what else the writer did.
 
     Attributes:
+        within: what the caller reaches.
         own: the writer's entries that are taken back.
         more: whether there are older ones.
         gone: these, and those of others that rest on what goes.
@@ -62,6 +73,7 @@ class Found:
     """
 
     user: str
+    within: Within
     own: list[Deed] = field(default_factory=list)
     more: bool = False
     turns: list[Turn] = field(default_factory=list)
@@ -113,11 +125,11 @@ class Found:
 
 async def look(uow: UnitOfWork, writer: Writer, user: str, within: Within, most: int = MOST) -> Found:
     """What a writer did to a user, the newest first, and what rests on it; the memories are locked."""
-    found = Found(user)
+    found = Found(user, within)
     since = await _window(uow, writer, found, within, most)
     found.turns = await uow.reverts.turns(writer, user, since) if within.turns else []
     noted = await uow.reverts.noted(writer, user, since)
-    found.noted = [each for each in noted if within.whole or each.changes.get("category") in within.categories]
+    found.noted = [each for each in noted if within.shows(each.changes.get("category"))]
     if found.empty:
         return found
     found.gone = {deed.id for deed in found.own}
@@ -236,7 +248,8 @@ async def _beside(uow: UnitOfWork, found: Found, since: datetime) -> None:
     found.spoken = await store.spoken(found.user) if found.turns else []
     found.rejected = await store.rejected(found.user, found.going) if found.own else []
     found.buried = await store.buried(found.user, since) if found.own else []
-    found.refused = await store.refused(found.user, since)
+    within = found.within
+    found.refused = await store.refused(found.user, since, None if within.whole else within.categories)
 
 
 def _receipt(deed: Deed) -> UUID:

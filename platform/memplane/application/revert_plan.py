@@ -79,11 +79,20 @@ class Plan:
     counts: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
-    def note(self, kind: str, name: UUID, what: str, reason: Why | None = None) -> None:
-        """Add an item to the receipt."""
-        if reason is None:
-            self.counts[f"{_PLURAL.get(kind, kind + 's')}_{what}"] += 1
-        self.items.append(Item(kind, name, self.found.user, what, reason))
+    def note(self, kind: str, name: UUID, what: str, reason: Why | None = None, *, of: str | None = None) -> None:
+        """Add an item to the receipt, unless the caller does not reach its category."""
+        if of is None or self.found.within.shows(of):
+            self._add(Item(kind, name, self.found.user, what, reason))
+
+    def note_memory(self, memory: Memory, what: str, reason: Why | None = None) -> None:
+        """Add a memory to the receipt, unless the caller does not reach it: a derived one may be another user's."""
+        if self.found.within.has(memory):
+            self._add(Item("memory", memory.id, memory.user_id, what, reason))
+
+    def _add(self, item: Item) -> None:
+        if item.reason is None:
+            self.counts[f"{_PLURAL.get(item.kind, item.kind + 's')}_{item.what}"] += 1
+        self.items.append(item)
 
 
 _PLURAL = {"memory": "memories", "entity": "entities"}
@@ -141,7 +150,7 @@ def _memories(plan: Plan, rules: Rules) -> None:
         if memory.state is not State.SOFT_DELETED:
             gone = replace(memory, state=State.SOFT_DELETED, purge_at=rules.now + rules.purge_after)
             plan.stored[name] = (memory, gone)
-            plan.note("memory", name, "removed")
+            plan.note_memory(memory, "removed")
     for name in sorted(found.after):
         memory, after = found.memories[name], found.after[name]
         if after.state is State.SOFT_DELETED and after.purge_at is None:
@@ -151,9 +160,9 @@ def _memories(plan: Plan, rules: Rules) -> None:
         plan.stored[name] = (memory, after)
         back = after.state is State.ACTIVE and memory.state is not State.ACTIVE
         ended = memory.state is State.ACTIVE and after.state is not State.ACTIVE
-        plan.note("memory", name, "restored" if back else "ended" if ended else "changed")
+        plan.note_memory(memory, "restored" if back else "ended" if ended else "changed")
     for name, why in sorted(found.kept.items()):
-        plan.note("memory", name, "kept", why)
+        plan.note_memory(found.memories[name], "kept", why)
 
 
 def _believed(plan: Plan) -> None:
@@ -170,7 +179,7 @@ def _believed(plan: Plan) -> None:
         ]
         if memory.state is State.ACTIVE and memory.trust_state is TrustState.DISPUTED and not standing:
             plan.stored[name] = (memory, replace(memory, trust_state=TrustState.CANDIDATE))
-            plan.note("memory", name, "restored")
+            plan.note_memory(memory, "restored")
 
 
 def _proposals(plan: Plan, rules: Rules) -> None:
@@ -197,9 +206,9 @@ def _proposals(plan: Plan, rules: Rules) -> None:
             _withdraw(plan, each)
         elif reopened:
             plan.reopened.append(each)
-            plan.note("proposal", each.id, "reopened")
+            plan.note("proposal", each.id, "reopened", of=each.category)
         elif mine and each.state is ProposalState.APPROVED and any(note in found.noted for note in begun):
-            plan.note("proposal", each.id, "kept", Why.APPROVED)
+            plan.note("proposal", each.id, "kept", Why.APPROVED, of=each.category)
 
 
 def _once(plan: Plan, writer: Writer) -> None:
@@ -232,7 +241,7 @@ def _once(plan: Plan, writer: Writer) -> None:
 def _withdraw(plan: Plan, proposal: Proposal) -> None:
     if proposal.id not in {each.id for each in plan.withdrawn}:
         plan.withdrawn.append(proposal)
-        plan.note("proposal", proposal.id, "withdrawn")
+        plan.note("proposal", proposal.id, "withdrawn", of=proposal.category)
 
 
 def _is_known(plan: Plan, proposal: Proposal, rules: Rules) -> bool:
@@ -292,7 +301,7 @@ def _fields(plan: Plan, rules: Rules) -> None:
     plan.fields_gone = [row for place, row in then.items() if rows.get(place) != row]
     plan.fields_back = [row for place, row in rows.items() if then.get(place) != row]
     for row in plan.fields_gone:
-        plan.note("field", row.memory_id, "changed")
+        plan.note("field", row.memory_id, "changed", of=row.category)
 
 
 def _lapsed(found: Found, rules: ConsentRules) -> set[tuple[str, str]]:

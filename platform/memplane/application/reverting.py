@@ -198,7 +198,7 @@ class RevertWrites:
                 return await self._gateway.run(principal, policy, now, partial(work, name=receipt), users=[user])
             except _Changed:
                 continue
-        raise Conflict("what is to be reverted is being changed at this moment; try again")
+        raise Conflict("other writers keep changing the memories to revert; try again")
 
     async def _ended(
         self, principal: Principal, uow: UnitOfWork, *, receipt: Receipt, once: Once[Receipt] | None
@@ -223,7 +223,8 @@ class RevertWrites:
 def _within(principal: Principal, policy: Policy, agent: str | None) -> Within:
     categories = frozenset(reachable(principal, policy, agent))
     whole = agent is None and principal.agent is None and principal.users is None
-    return Within(categories, policy.turns_category in categories, whole and categories == frozenset(policy.categories))
+    whole = whole and categories == frozenset(policy.categories)
+    return Within(categories, policy.turns_category in categories, whole, principal.users)
 
 
 async def _begun(uow: UnitOfWork, *, wanted: Wanted, receipt: Receipt) -> tuple[Writer, list[str]]:
@@ -257,7 +258,7 @@ async def _planned(
 
 
 async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: UUID) -> None:
-    """Write what is planned, with its history and what threads are told."""
+    """Write the plan, its history entries and the changes for threads."""
     found, store = plan.found, write.uow.reverts
     meta: dict[str, object] = {"receipt": str(receipt)}
     write.about([found.user])
@@ -281,7 +282,7 @@ async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: 
         await write.uow.job_users.forget(job, user)
     deeds = {deed.id: deed for deeds in found.deeds.values() for deed in deeds} | {deed.id: deed for deed in found.own}
     await store.mark(receipt, [deed for name, deed in deeds.items() if name in found.gone], found.noted)
-    await store.unmark(found.undone)
+    await store.unmark(found.user, found.undone)
     await write.settle(found.user, None)
 
 
@@ -315,7 +316,7 @@ async def _stored(write: Write, plan: Plan, materials: Materials, meta: Mapping[
 
 
 async def _made_way(write: Write, plan: Plan) -> None:
-    """What would be active in the place of another memory, which the writer has nothing to do with, is not."""
+    """Supersede a restored memory where an unrelated one already holds its value or external id."""
     active = [after for _, after in plan.stored.values() if after.state is State.ACTIVE]
     others = await write.uow.reverts.holding(active) if active else []
     places = {place: other for other in others if other.id not in plan.stored for place in places_of(other)}
@@ -325,7 +326,7 @@ async def _made_way(write: Write, plan: Plan) -> None:
             before, after = plan.stored[memory.id]
             gone = replace(after, state=State.SUPERSEDED, superseded_by=other.id, superseded_at=write.now)
             plan.stored[memory.id] = (before, gone)
-            plan.note("memory", memory.id, "kept", Why.VALUE_STANDS)
+            plan.note_memory(memory, "kept", Why.VALUE_STANDS)
 
 
 async def _material(materials: Materials, memory: Memory) -> SearchMaterial:

@@ -49,7 +49,7 @@ class SqlReverts:
         self._tenant = session.tenant
 
     async def users(self, writer: Writer) -> list[str]:
-        """Users of whom the writer wrote something that was not taken back, in the order of their names."""
+        """User ids with writes of this writer that are not reverted yet, sorted."""
         t = tables.turns.c
         found = [
             self._of(writer, sa.select(_H.of_user)).where(_H.of_user.is_not(None)),
@@ -422,18 +422,20 @@ class SqlReverts:
         if rows:
             await self._session.add(UNDO, rows)
 
-    async def unmark(self, receipts: Collection[UUID]) -> None:
-        """Note that what was taken back holds again."""
+    async def unmark(self, user_id: str, receipts: Collection[UUID]) -> None:
+        """Clear the mark of these receipts from a user's undo records: a reverted revert."""
         for some in _parts(sorted(receipts)):
-            these = (_O.tenant_id == self._tenant, _O.reverted_by.in_(some))
+            these = (_O.tenant_id == self._tenant, _O.user_id == user_id, _O.reverted_by.in_(some))
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=None))
 
-    async def refused(self, user_id: str, since: datetime) -> int:
-        """How many writes of a user were refused since a moment, whoever sent them."""
+    async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
+        """Count refused writes for a user since a moment, by any sender, in the given categories or in all."""
         e = tables.events.c
         statement = sa.select(sa.func.count()).where(
             e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse"
         )
+        if categories is not None:
+            statement = statement.where(e.category.in_(sorted(categories)))
         found: int = (await self._session.execute(statement)).scalar_one()
         return found
 
