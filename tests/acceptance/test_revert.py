@@ -387,20 +387,6 @@ class TestRights:
         assert revert(planner, thief, dry_run=True)["not_reverted"] == {}
         assert revert(admin, thief, dry_run=True)["not_reverted"] == {"writes_refused_since": 1}  # the control
 
-    @pytest.mark.needs(Capability.SEVERAL_TENANTS)
-    def test_another_tenants_key_is_not_found(self, other_tenant: Tenant, thief: Caller, admin: Caller) -> None:
-        write(thief, PIANO)
-        stranger = other_tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
-        theirs, unknown = (
-            stranger.post("/v1/admin/revert", {"key_id": each, "since": LONG_AGO})
-            for each in (thief.key_id, "0" * len(thief.key_id))
-        )
-        refused(theirs, 404, "not_found")
-        assert theirs.json()["detail"] == unknown.json()["detail"]
-        agent = stranger.post("/v1/admin/revert", {"of_agent": "supervisor", "since": LONG_AGO}).json()
-        assert (agent["outcome"], agent["items"]) == ("nothing_to_revert", [])
-        assert revert(admin, thief)["outcome"] == "reverted"  # the control
-
     def test_a_key_bound_to_users_reaches_these(self, tenant: Tenant, honest: Caller, thief: Caller) -> None:
         write(thief, PIANO)
         write(thief, BOAT, user_id="ben")
@@ -411,7 +397,7 @@ class TestRights:
     def test_a_receipt_tells_nothing_of_categories_beyond_the_callers(
         self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
     ) -> None:
-        """What rests on a turn goes with it, wherever it lies; what is told of it is for those who may read it."""
+        """Derived memories of every category are removed; the receipt shows those that the caller reaches."""
         turn = thief.say("Which hall?")["turn_id"]
         write(honest, "The user books the hall.", "tasks", source_ids=[turn])
         write(tenant.caller("researcher"), PIANO, "interests", source_ids=[turn])
@@ -428,6 +414,31 @@ class TestRights:
         shown = {each["id"] for each in told["items"]}
         assert len(shown) == 2
         assert shown < {each["id"] for each in all_of_it["items"]}
+
+    def test_a_receipt_tells_nothing_of_users_beyond_the_callers(
+        self, tenant: Tenant, honest: Caller, thief: Caller, admin: Caller
+    ) -> None:
+        turn = thief.say("Which hall?")["turn_id"]
+        copy = write(honest, PIANO, user_id="ben", source_ids=[turn])["id"]
+        bound = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, users=[USER])
+        told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (bound, admin))
+        assert (told["reverted"], [each["id"] for each in told["items"]]) == ({"turns_removed": 1}, [turn])
+        whose = {each["id"]: each["user_id"] for each in all_of_it["items"]}
+        assert whose == {turn: USER, copy: "ben"}  # the control
+
+    @pytest.mark.needs(Capability.SEVERAL_TENANTS)
+    def test_another_tenants_key_finds_nothing(self, other_tenant: Tenant, thief: Caller, admin: Caller) -> None:
+        write(thief, PIANO)
+        stranger = other_tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
+        theirs, unknown = (
+            stranger.post("/v1/admin/revert", {"key_id": each, "since": LONG_AGO})
+            for each in (thief.key_id, "0" * len(thief.key_id))
+        )
+        refused(theirs, 404, "not_found")
+        assert theirs.json()["detail"] == unknown.json()["detail"]
+        agent = stranger.post("/v1/admin/revert", {"of_agent": "supervisor", "since": LONG_AGO}).json()
+        assert (agent["outcome"], agent["items"]) == ("nothing_to_revert", [])
+        assert revert(admin, thief)["outcome"] == "reverted"  # the control
 
     def test_an_unknown_key_is_not_found_and_one_of_both_is_named(self, thief: Caller, admin: Caller) -> None:
         write(thief, PIANO)

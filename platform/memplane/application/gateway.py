@@ -138,11 +138,11 @@ class Write:
         *,
         said: Restated | None = None,
     ) -> None:
-        """Note a change of a memory for history and events, and for its threads if it is one that they are told.
+        """Record a change of a memory for its history and the events, and for threads if ``change`` is given.
 
         Args:
             event: what was done.
-            change: what threads are told, if anything.
+            change: the entry for the delta of threads; ``None`` for no entry.
             memory: the memory as it is now.
             before: as it was; another memory where this one is new.
             meta: for the history.

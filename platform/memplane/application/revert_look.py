@@ -33,7 +33,7 @@ class Within:
         categories: of memories.
         turns: whether turns are among it.
         whole: whether it is everything, and with it what has no category.
-        users: to whom the caller is bound, if to any.
+        users: the users that the caller is bound to; ``None``: not bound.
     """
 
     categories: frozenset[str]
@@ -42,11 +42,11 @@ class Within:
     users: frozenset[str] | None = None
 
     def shows(self, category: str | None) -> bool:
-        """Whether the caller may be told of what lies in a category; of what has none, if it reaches everything."""
+        """Whether the receipt may show items of a category; ``None``, of none, only where the caller reaches all."""
         return self.whole or category in self.categories
 
     def has(self, memory: Memory) -> bool:
-        """Whether the caller may be told of a memory."""
+        """Whether the receipt may show a memory."""
         return self.shows(memory.category) and (self.users is None or memory.user_id in self.users)
 
     def covers(self, deed: Deed) -> bool:

@@ -82,12 +82,12 @@ class Plan:
     lost: Counter[str] = field(default_factory=Counter)
 
     def note(self, kind: str, name: UUID, what: str, reason: Why | None = None, *, of: str | None = None) -> None:
-        """Add an item to the receipt, unless it is of a category that the caller does not reach."""
+        """Add an item to the receipt, unless the caller does not reach its category."""
         if of is None or self.found.within.shows(of):
             self._add(Item(kind, name, self.found.user, what, reason))
 
     def note_memory(self, memory: Memory, what: str, reason: Why | None = None) -> None:
-        """Add a memory to the receipt, unless the caller does not reach it: what rests on others may be anybody's."""
+        """Add a memory to the receipt, unless the caller does not reach it: a derived one may be another user's."""
         if self.found.within.has(memory):
             self._add(Item("memory", memory.id, memory.user_id, what, reason))
 

@@ -201,7 +201,7 @@ class RevertWrites:
                 return await self._gateway.run(principal, policy, now, partial(work, name=receipt), users=[user])
             except _Changed:
                 continue
-        raise Conflict("what is to be reverted is being changed at this moment; try again")
+        raise Conflict("other writers keep changing the memories to revert; try again")
 
     async def _ended(self, principal: Principal, uow: UnitOfWork, *, receipt: Receipt, once: Once[Receipt]) -> None:
         """Keep the answer."""
@@ -262,7 +262,7 @@ async def _planned(
 
 
 async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: UUID) -> None:
-    """Write what is planned, with its history and what threads are told."""
+    """Write the plan, its history entries and the changes for threads."""
     found, store = plan.found, write.uow.reverts
     meta: dict[str, object] = {"receipt": str(receipt)}
     write.about([found.user])
@@ -321,7 +321,7 @@ async def _stored(write: Write, plan: Plan, materials: Materials, meta: Mapping[
 
 
 async def _made_way(write: Write, plan: Plan) -> None:
-    """What would be active in the place of another memory, which the writer has nothing to do with, is not."""
+    """Supersede a restored memory where an unrelated one already holds its value or external id."""
     active = [after for _, after in plan.stored.values() if after.state is State.ACTIVE]
     others = await write.uow.reverts.holding(active) if active else []
     places = {place: other for other in others if other.id not in plan.stored for place in places_of(other)}

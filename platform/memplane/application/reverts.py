@@ -54,7 +54,7 @@ class Reverts(Protocol):
     """What one writer changed, and what else there is to it, within a transaction."""
 
     async def users(self, writer: Writer) -> list[str]:
-        """Users of whom the writer wrote something that was not taken back, in the order of their names."""
+        """User ids with writes of this writer that are not reverted yet, sorted."""
         ...
 
     async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
@@ -166,11 +166,11 @@ class Reverts(Protocol):
         ...
 
     async def unmark(self, user_id: str, receipts: Collection[UUID]) -> None:
-        """Note that what was taken back of a user holds again."""
+        """Clear the mark of these receipts from a user's undo records: a reverted revert."""
         ...
 
     async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
-        """How many writes of a user, in some categories or all, were refused since a moment, whoever sent them."""
+        """Count refused writes for a user since a moment, by any sender, in the given categories or in all."""
         ...
 
     async def keys_made(self, writer: Writer) -> list[str]:

@@ -52,7 +52,7 @@ class SqlReverts:
         self._tenant = session.tenant
 
     async def users(self, writer: Writer) -> list[str]:
-        """Users of whom the writer wrote something that was not taken back, in the order of their names."""
+        """User ids with writes of this writer that are not reverted yet, sorted."""
         t = tables.turns.c
         found = [
             self._of(writer, sa.select(_H.of_user)),  # of nobody: where the words were erased, and receipts
@@ -432,13 +432,14 @@ class SqlReverts:
             await self._session.add(UNDO, rows)
 
     async def unmark(self, user_id: str, receipts: Collection[UUID]) -> None:
-        """Note that what was taken back of a user holds again."""
+        """Clear the mark of these receipts from a user's undo records: a reverted revert."""
         for some in _parts(sorted(receipts)):
             these = (_O.tenant_id == self._tenant, _O.user_id == user_id, _O.reverted_by.in_(some))
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=None))
 
     async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
         """How many writes of a user, in some categories or all, were refused since a moment, whoever sent them."""
+        """Count refused writes for a user since a moment, by any sender, in the given categories or in all."""
         e = tables.events.c
         statement = sa.select(sa.func.count()).where(
             e.tenant_id == self._tenant, e.user_id == user_id, e.ts >= since, e.op == "refuse"
