@@ -206,7 +206,7 @@ class TestLayers:
         assert "▽archived: " in told["header"]
         assert "deleted" not in told["header"]
         (noted,) = tenant.rows("SELECT op FROM events WHERE memory_id = %(id)s AND node = 'worker'", id=UUID(gone))
-        assert noted["op"] == "archived"
+        assert noted["op"] == "archive"
         assert say(caller, gone, "restore")["outcome"] == "restored"
         assert "⟲restored: " in caller.get(f"/v1/threads/{THREAD}/delta", since=rev).json()["header"]
 

@@ -91,7 +91,7 @@ class TestOnce:
         tenant.rows("DELETE FROM relations WHERE tenant_id = %(tenant)s")
         night.now += timedelta(days=1)
         tenant.server.run(worked(night))
-        assert written == {"job_runs", "relations", "history"}  # the control: each new relation has its LINK entry
+        assert written == {"job_runs", "relations", "history", "events"}  # the control: each new relation is recorded
 
     def test_each_kind_by_a_worker(self, tenant: Tenant, caller: Caller, night: Night) -> None:
         wanted, before = damaged(tenant, caller), everything(tenant)

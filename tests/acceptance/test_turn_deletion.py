@@ -292,7 +292,7 @@ def test_a_procedure_goes_with_an_episode_of_the_turn(asking: Tenant, model: Mod
             where = {"thread_id": f"thread-{nth}", "user_id": user}
             turns.append(said(caller, f"Complaint {nth} is on your desk.", role="system", **where))
             text = f"The assistant read complaint {nth} and opened a ticket."
-            write(caller, text, "activity", type="episodic", source_ids=turns[-1:], **where)
+            write(caller, text, "tasks", type="episodic", source_ids=turns[-1:], **where)
     steps = ["Read the complaint.", "Open a ticket."]
     way = {"title": "How to answer a complaint", "steps": steps, "sources": [1, 2, 3], "confidence": 0.9}
     model.script = [called(way)] * 2

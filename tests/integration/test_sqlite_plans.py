@@ -81,7 +81,7 @@ SCOPE = Scope(
 
 @pytest.mark.parametrize("source", [search._MEMORIES, search._TURNS], ids=["memories", "turns"])
 def test_a_whole_scope_is_read_from_an_index_alone(file: sqlite3.Connection, source: search._Source) -> None:
-    typed = replace(SCOPE, filters=replace(SCOPE.filters, type=MemoryType.SEMANTIC))
+    typed = replace(SCOPE, filters=replace(SCOPE.filters, types=(MemoryType.SEMANTIC,)))
     memories = source.table == "memories"
     found = memories_in(typed, search.SYNTAX, "u") if memories else turns_in(SCOPE, search.SYNTAX, "u")
     assert found is not None

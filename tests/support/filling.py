@@ -25,11 +25,13 @@ def insert(table: sa.Table, source: str = "", /, **expressions: str) -> str:
     Args:
         table: the table.
         source: what stands after FROM; empty for one row.
-        expressions: SQL by column; a name that the table lacks is passed over. The others get something of their type.
+        expressions: SQL by column; a name that the table lacks or computes is passed over. The others get something
+            of their type.
     """
     needed = [column for column in table.columns if not (column.nullable or column.server_default)]
     values = {column.name: _filler(column) for column in needed}
-    values |= {name: expression for name, expression in expressions.items() if name in table.columns}
+    given = {column.name for column in table.columns if column.computed is None}
+    values |= {name: expression for name, expression in expressions.items() if name in given}
     selected = f"SELECT {', '.join(values.values())}{f' FROM {source}' if source else ''}"
     return f"INSERT INTO {table.name} ({', '.join(values)}) {selected}"
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from memplane.application.browse import Listing
 from memplane.application.feedback import Verb
 from memplane.application.recovery import Chosen
 from memplane.application.remember import NewMemory
@@ -224,7 +225,7 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def reads_bring_what_is_there(self) -> None:
         """A list has the active, believed and unexpired ones, and no other."""
-        page = self.app.run(self.app.wired.browse.list(CALLER, categories=("event",), limit=200))
+        page = self.app.run(self.app.wired.browse.list(CALLER, Listing(("event",)), limit=200))
         moment = self.time.now
         expected = {
             each

@@ -66,6 +66,12 @@ def test_fragments_are_refused() -> None:
     assert kept == MISSED_FRAGMENTS
 
 
+def test_a_number_may_be_part_of_a_name() -> None:
+    assert [refused(each) for each in ("Guest 3 sings.", "Bus 7 leaves early.", "3 rings.", "For 3 rings.")] == [
+        "", "", "complete_sentence", "complete_sentence",
+    ]  # fmt: skip
+
+
 def test_steps_that_are_no_imperatives_are_refused() -> None:
     kept = {steps for steps in cases.NO_IMPERATIVES if refused_steps(steps) != "imperative_steps"}
     assert kept == MISSED_STEPS

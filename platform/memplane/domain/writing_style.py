@@ -208,7 +208,7 @@ def _may_be_predicate(found: Sequence[_Word], place: int) -> bool:
     if place == 0:
         return after is not None and _may_order(word, after)
     before = found[place - 1]
-    if word.is_name or before.low in _NO_VERB_AFTER or before.low.endswith("'s") or before.low.isdigit():
+    if word.is_name or before.low in _NO_VERB_AFTER or before.low.endswith("'s") or _counts(found, place - 1):
         return False
     if low in PAST or low in _UNCHANGED:
         return True
@@ -216,6 +216,12 @@ def _may_be_predicate(found: Sequence[_Word], place: int) -> bool:
         return False
     formed = low.endswith("ed") or (low.endswith("s") and not low.endswith("ss")) or low in IRREGULAR
     return formed or before.low.endswith("s") or before.low in _PLURAL
+
+
+def _counts(found: Sequence[_Word], place: int) -> bool:
+    """Whether a word is a number of things, and not part of a name: `three rings`, `Guest 3 rings`."""
+    alone = place == 0 or found[place - 1].low in _NO_VERB_AFTER
+    return found[place].low.isdigit() and alone
 
 
 def _may_order(word: _Word, after: _Word) -> bool:
