@@ -239,7 +239,7 @@ class TestPurge:
         assert events(caller, waiting) == ["DELETE", "ADD"]
         refused(admin.post("/v1/admin/purge", {"memory_id": waiting}), 409, "conflict")
         refused(admin.post("/v1/admin/purge", {"memory_id": kept, "early": True}), 409, "conflict")
-        assert purge(admin, memory_id=waiting, early=True) == {"purged": 1, "more": False}
+        assert purge(admin, memory_id=waiting, early=True) == {"purged": 1, "more": False, "dry_run": None}
         assert tenant.count("memories") == 2  # the controls: what is active, and another user's
         told = tenant.rows("SELECT memory_id, new_ref FROM history WHERE tenant_id = %(tenant)s AND event = 'PURGE'")
         assert {str(each["memory_id"]) for each in told} == {due, waiting}

@@ -399,14 +399,14 @@ class TestRights:
     ) -> None:
         """Derived memories of every category are removed; the receipt shows those that the caller reaches."""
         turn = thief.say("Which hall?")["turn_id"]
-        write(honest, "The user books the hall.", "tasks", source_ids=[turn])
-        write(tenant.caller("researcher"), PIANO, "interests", source_ids=[turn])
+        task = write(honest, "The user books the hall.", "tasks", source_ids=[turn])["id"]
+        write(tenant.caller("executor"), PIANO, "constraints", source_ids=[task])
         body = {"user_id": USER, "category": "style", "content": "The user prefers short answers."}
         stylist = tenant.caller("stylist")
         rejected = write(stylist, body["content"], "style")["id"]
         say(stylist, rejected, "reject")
         refused(stylist.post("/v1/memories", body), 409, "value_rejected")
-        supervisor = tenant.caller("supervisor", scopes=EVERYTHING)  # its categories have neither interests nor style
+        supervisor = tenant.caller("supervisor", scopes=EVERYTHING)  # its categories have neither constraints nor style
         told, all_of_it = (revert(caller, thief, dry_run=True) for caller in (supervisor, admin))
         assert told["reverted"] == {"memories_removed": 1, "turns_removed": 1}
         assert all_of_it["reverted"] == {"memories_removed": 2, "turns_removed": 1}

@@ -65,7 +65,6 @@ class Tracking:
         if not 1 <= limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         user, thread = clean_id(filters.user_id, "user_id"), clean_id(filters.thread_id, "thread_id")
-        principal.require(KeyScope.READ)
         _, every, scope = self._scope(principal, agent, user)
         query = EventQuery(
             filters=replace(filters, user_id=user, thread_id=thread),
@@ -99,9 +98,7 @@ class Tracking:
         """
         if not 1 <= days <= MAX_DAYS:
             raise LimitExceeded(f"days: {days}, it must be 1 to {MAX_DAYS}", field="days")
-        policy, operator, scope = self._scope(principal, agent, clean_id(user_id, "user_id"))
-        if not operator:  # it may count what it may not read: numbers hold no words
-            principal.require(KeyScope.READ)
+        policy, _, scope = self._scope(principal, agent, clean_id(user_id, "user_id"))
         since = scope.now - min(timedelta(days=days), policy.lifecycle.keep_events)
         await self._accesses.flush()
         async with self._storage.reading(principal.reach) as reader:
@@ -112,6 +109,8 @@ class Tracking:
 
     def _scope(self, principal: Principal, agent: str | None, user_id: str | None) -> tuple[Policy, bool, Scope]:
         """The policy, whether the caller operates the tenant and names no agent, and what it may see."""
+        if not principal.is_operator:  # it may see what happens where it may not read: none of this holds words
+            principal.require(KeyScope.READ)
         policy = self._policies.current
         speaker = principal.act_as(agent)
         operator = isinstance(speaker, Operator)
