@@ -12,7 +12,7 @@ from memplane.application.vectors import Query
 from memplane.domain.asking import names_in, phrases_in, spans_in
 from memplane.domain.extraction_dates import names_time
 from memplane.domain.fusion import Asked
-from memplane.domain.memory import Memory
+from memplane.domain.memory import SHARED, Memory
 from memplane.domain.policy import Policy, RankingProfile
 from memplane.domain.principal import Principal
 from memplane.domain.rendering import Item
@@ -99,7 +99,8 @@ class Asking:
         best_of = tuple(each for each, via in memories if via is None) if found else ()
         self.accesses.note(Access(principal.tenant, tuple(each for each, _ in memories), event, best_of))
         named = scope.filters.user_id
-        self.activity.read(principal, {item.unit.user_id for item in items} if named is None else {named})
+        users = {item.unit.user_id for item in items}
+        self.activity.read(principal, users if named is None else {named, *users & {SHARED}})
 
 
 def work_on(units: Sequence[Unit]) -> int:

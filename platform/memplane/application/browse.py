@@ -12,7 +12,7 @@ from memplane.application.offload import offload
 from memplane.application.ports import Clock, Policies, Reader, Storage, Unit
 from memplane.application.targets import require_full
 from memplane.application.vectors import Candidates, Query
-from memplane.domain.errors import LimitExceeded, NotFound
+from memplane.domain.errors import Invalid, LimitExceeded, NotFound
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, State, TrustState, Visibility
 from memplane.domain.policy import Trust
@@ -47,6 +47,7 @@ class Listing:
         state: the only lifecycle state.
         trust_state: the only state of trust; ``None`` for what is believed.
         words: only those that hold one of these words.
+        shared: those about no user, in place of those about users.
     """
 
     categories: Sequence[str] = ()
@@ -54,6 +55,7 @@ class Listing:
     state: State = State.ACTIVE
     trust_state: TrustState | None = None
     words: str | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class Browse:
         policy = self._policies.current
         speaker = principal.act_as(agent)
         allowed = policy.readable(speaker, categories) if categories else policy.allowlist(speaker).read
-        return read_scope(principal, policy, allowed, self._clock(), clean_filters(filters or Filters()))
+        scope = read_scope(principal, policy, allowed, self._clock(), clean_filters(filters or Filters()))
+        return scope.with_shared(policy.shared)
 
     async def get(self, principal: Principal, memory_id: UUID, agent: str | None = None) -> Memory:
         """One memory.
@@ -136,8 +139,11 @@ class Browse:
             CategoryForbidden: a named category is not the agent's to read.
             TrustTooLow: deleted memories are listed for fully trusted keys alone.
             LimitExceeded: the page is too long.
+            Invalid: those about no user are asked for, and a user is named.
             InvalidText: the words cannot be read.
         """
+        if wanted.shared and wanted.filters.user_id is not None:
+            raise Invalid("shared: what is about no user has no user_id; leave one of them out", field="shared")
         scope = _listed(self._scope(principal, agent, wanted.categories, wanted.filters), wanted)
         if wanted.state is State.SOFT_DELETED:
             require_full(principal, "list what was deleted")
@@ -172,7 +178,7 @@ class Browse:
             anchor = known or await reader.whole(scope, memory_id)
             if anchor is None or (isinstance(anchor, Memory) and anchor.state is State.SOFT_DELETED):
                 raise NotFound("no such memory")
-            mine = replace(scope, filters=Filters(user_id=anchor.user_id))
+            mine = scope.of_user(anchor.user_id)
             found = await reader.around(mine, memory_id, _limit(before, 0), _limit(after, 0))
         self._activity.read(principal, (anchor.user_id,))
         if known is not None:
@@ -262,6 +268,7 @@ def _listed(scope: Scope, wanted: Listing) -> Scope:
     """The scope of a list; what is not active any more is told of in whatever trust it was, unless it was rejected."""
     believed = scope.trust_states if wanted.state is State.ACTIVE else (*scope.trust_states, TrustState.DISPUTED)
     trust = believed if wanted.trust_state is None else (wanted.trust_state,)
+    scope = scope.shared_alone if wanted.shared else scope.without_shared
     return replace(scope, turns=False, states=(wanted.state,), trust_states=trust)
 
 

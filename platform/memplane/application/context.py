@@ -132,7 +132,8 @@ class TellContext:
         categories = policy.readable(agent, ())
         scope = replace(
             read_scope(principal, policy, categories, asking.clock(), Filters(user_id=user)), procedures=False
-        ).as_of(None, None)
+        )
+        scope = scope.with_shared(policy.shared).as_of(None, None)
         profile = policy.ranking(None)
         query, asked = await asking.asked_of(call.message, profile, principal, scope)
         by = By(profile, asking.embedders.own.name, asked)
@@ -151,7 +152,7 @@ class TellContext:
 async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
     """Everything that could be told, section by section."""
     lanes = _lanes(scope, policy)
-    reflections = replace(scope, filters=replace(scope.filters, types=(MemoryType.REFLECTION,)))
+    reflections = replace(scope.without_shared, filters=replace(scope.filters, types=(MemoryType.REFLECTION,)))
     most = min(MOST_STANDING, call.budget_tokens // LEAST_LINE + 1)
     pages = [*((lane, most) for lane in lanes), (reflections, 1)]
     (*always, reflection), window = await reader.pages_and_window(pages, scope, call.thread_id, WINDOW)
@@ -177,7 +178,7 @@ async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: t
     searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
     if by.asked.wordless or not searched:
         return Ranking((), 0, links=())
-    narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched)
+    narrowed = replace(scope, categories=searched, turns=policy.turns_category in searched).with_shared(scope.shared)
     # more than asked for: what stands in the window, or is over a category's length, is left out
     return await rank(reader, narrowed, query, by, POOL * k + WINDOW, told=TOLD * k)
 
@@ -187,9 +188,10 @@ def _lanes(scope: Scope, policy: Policy) -> list[Scope]:
     always = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.ALL)
     if not always:
         return []
-    whole = replace(scope, categories=always, turns=False)
+    own = replace(scope, categories=always, turns=False).with_shared(scope.shared)
+    wholes = [own.without_shared, *([] if (beside := own.of_shared) is None else [beside])]
     narrower: list[dict[str, Any]] = [{"pinned": True}, {"importance_min": 4}, {}]
-    return [replace(whole, filters=replace(whole.filters, **each)) for each in narrower]
+    return [replace(whole, filters=replace(whole.filters, **each)) for whole in wholes for each in narrower]
 
 
 def _weightiest(lanes: Iterable[Sequence[Memory]]) -> list[Memory]:

@@ -14,7 +14,7 @@ from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.lifecycle import DAY, decayed
 from memplane.domain.memory import Memory
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.scope import Filters, read_scope
+from memplane.domain.scope import read_scope
 
 MAX_DECISIONS = 50
 
@@ -118,7 +118,7 @@ class ExplainMemory:
         principal.require(KeyScope.READ)
         asking, policy = self._asking, self._asking.policies.current
         allowed = policy.allowlist(principal.act_as(agent)).read
-        scope = read_scope(principal, policy, allowed, asking.clock())
+        scope = read_scope(principal, policy, allowed, asking.clock()).with_shared(policy.shared)
         profile = policy.ranking(ranking)
         embedded, asked = await asking.asked_of(query, profile, principal, scope)
         by = By(profile, asking.embedders.own.name, asked)
@@ -132,7 +132,7 @@ class ExplainMemory:
             sources = await reader.units(scope, memory.source_ids)
             score = None
             if not asked.wordless:
-                mine = replace(scope.as_of(None, None), filters=Filters(user_id=memory.user_id))
+                mine = scope.as_of(None, None).of_user(memory.user_id)
                 ranked = await rank(reader, mine, embedded, by, 1, among=[memory_id])
                 score = _score(ranked.standings)
         asking.activity.read(principal, (memory.user_id,))

@@ -123,7 +123,8 @@ class RecallMemories:
                 principal, policy, policy.readable(agent, question.categories), asking.clock(), question.filters
             ),
             procedures=_asks_for_procedures(question, policy),
-        ).as_of(question.believed_at, question.true_at)
+        )
+        scope = scope.with_shared(policy.shared).as_of(question.believed_at, question.true_at)
         present = scope
         if question.archive:
             scope = scope.archived()

@@ -16,6 +16,7 @@ from memplane.application.placing import STORED, Fresh, Outcome, note_mentions, 
 from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.quotas import charge
 from memplane.application.restoring import bury
+from memplane.application.sharing import require_shareable, require_sharer
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
 from memplane.application.vectors import SearchMaterial
 from memplane.domain import pii
@@ -33,6 +34,7 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import (
+    SHARED,
     Memory,
     MemoryText,
     MemoryType,
@@ -56,9 +58,13 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """What a caller may say of a new memory; trust and source are not the caller's to say."""
+    """What a caller may say of a new memory; trust and source are not the caller's to say.
 
-    user_id: str
+    Attributes:
+        user_id: whom it is about; ``None`` for nobody: it is part of the recall of every user of the tenant.
+    """
+
+    user_id: str | None
     category: str
     text: MemoryText
     type: MemoryType = MemoryType.SEMANTIC
@@ -290,7 +296,7 @@ _STYLES = {Source.AGENT: Style.FULL, Source.EXTRACTION: Style.FREE, Source.MIGRA
 
 def sources_scope(principal: Principal, policy: Policy, speaker: Speaker, now: datetime) -> Scope:
     """Where the sources of a memory must stand: what its writer may read, of whatever user."""
-    return read_scope(principal, policy, policy.allowlist(speaker).read, now)
+    return read_scope(principal, policy, policy.allowlist(speaker).read, now).with_shared(policy.shared)
 
 
 def prepare(
@@ -312,7 +318,11 @@ def prepare_drawn(
 def _composed(
     principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source
 ) -> Memory:
-    user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
+    if new.user_id is None:
+        require_sharer(principal)
+        user_id = SHARED
+    else:
+        user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
     visibility = policy.write_visibility(principal.trust, new.visibility)
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
@@ -403,6 +413,7 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
     key = value_hash(text, before.external_id)
     changed = replace(before, text=text, value_hash=key, pii=kinds, **record)  # type: ignore[arg-type]  # as above
     require_interval(changed.valid_from, changed.valid_until)
+    require_shareable(policy, changed)
     return replace(changed, updated_at=now, version=before.version + 1)
 
 

@@ -104,6 +104,15 @@ class Query:
 class UnitIds(Protocol):
     """The ids of every unit in scope."""
 
+    @property
+    def packed(self) -> NDArray[np.void]:
+        """All of them, 16 bytes each."""
+        ...
+
+    def followed_by(self, other: "UnitIds") -> "UnitIds":
+        """These, and then others."""
+        ...
+
     def __len__(self) -> int: ...
 
     def __getitem__(self, place: int) -> UUID: ...
@@ -126,3 +135,9 @@ class Candidates:
     ids: UnitIds
     signals: Signals
     model: EmbeddingModel | None = None
+
+    def followed_by(self, other: "Candidates") -> "Candidates":
+        """These units, and then others that were measured for the same query."""
+        if not len(other.ids):
+            return self
+        return replace(self, ids=self.ids.followed_by(other.ids), signals=self.signals.followed_by(other.signals))

@@ -57,6 +57,9 @@ LocalTime = Annotated[datetime, BeforeValidator(_of_calendar), AfterValidator(_i
 Name = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 """A caller's own name for a user, thread, agent, run, actor or record."""
 
+Owner = Annotated[str | None, BeforeValidator(lambda user: user or None)]
+"""The user whom a record is about; null for none: it is shared."""
+
 Category = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 Importance = Annotated[int, Field(ge=1, le=5, strict=True)]

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.base import Message, Name, Owner, Request, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.contracts.memories import MemoryRecord
 from memplane.domain.conflicts import ConflictVerdict
@@ -15,7 +15,7 @@ class ConflictRecord(Message):
     """Two memories that may contradict each other, though their words do not prove it. Both hold until a verdict."""
 
     id: UUID
-    user_id: str
+    user_id: Owner
     noted_at: Time
     older: MemoryRecord
     """The memory whose fact is older, by its own time."""

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memplane.contracts.base import Message, Name, Request
+from memplane.contracts.base import Message, Name, Owner, Request
 from memplane.contracts.memories import MemoryRecord
 
 
@@ -14,7 +14,7 @@ class EntityRecord(Message):
     """A person, organisation, place, address or other name that memories mention."""
 
     id: UUID
-    user_id: str
+    user_id: Owner
     kind: str
     name: str
     aliases: list[str]

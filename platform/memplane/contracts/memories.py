@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, JsonValue, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Request, Text, Time
+from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Owner, Request, Text, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.history import HistoryEvent
@@ -69,8 +69,8 @@ class MemoryContent(Request):
 class NewMemoryRequest(MemoryContent, DryRunRequest):
     """A memory to store. Trust and source are assigned by the server."""
 
-    user_id: Name
-    """The person that it is about."""
+    user_id: Name | None
+    """The person that it is about; null for knowledge about no user, which is part of every user's recall."""
     agent: Name | None = None
     """The agent to speak as; the key's own unless the key may act for others."""
 
@@ -180,7 +180,8 @@ class MemoryRecord(Message):
     """A memory as stored."""
 
     id: UUID
-    user_id: str
+    user_id: Owner
+    """Null: it is about no user."""
     category: str
     type: MemoryType
     visibility: Visibility

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.base import Message, Name, Owner, Request, Time
 
 
 class RevertRequest(Request):
@@ -35,7 +35,7 @@ class RevertedItem(Message):
 
     kind: Literal["memory", "turn", "proposal", "field", "conflict", "entity"]
     id: UUID
-    user_id: str
+    user_id: Owner
     what: Literal["removed", "restored", "changed", "ended", "withdrawn", "reopened", "kept"]
     """`ended`: a memory that holds no more, such as one that the key had restored."""
     reason: Literal["rewritten", "vouched", "value_stands", "rejected", "approved", "merged_since"] | None = None

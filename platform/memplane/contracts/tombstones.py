@@ -5,15 +5,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.base import Message, Name, Owner, Request, Time
 
 
 class TombstoneRecord(Message):
     """One verdict: the values that it refuses are stored as hashes."""
 
     id: UUID
-    user_id: str | None
-    """Whose values; `null` of an erased user."""
+    user_id: Owner
+    """Whose values; null of an erased user, and of what is about no user."""
     subject: str | None
     """Of an erased user, the keyed hash that stands for the name."""
     categories: list[str]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from memplane.contracts.base import Message, Name, Request, Time
+from memplane.contracts.base import Message, Name, Owner, Request, Time
 
 Node = Literal["hotpath", "context", "episodic", "worker"]
 Status = Literal["ok", "error", "skipped"]
@@ -24,7 +24,7 @@ class EventRecord(Message):
     op: str
     """What: `turn`, `classify`, `create`, `update`, `merge`, `delete`, `link`, `ttl`, `search`, `recall_on_demand` …"""
     status: Status
-    user_id: str | None
+    user_id: Owner
     thread_id: str | None
     memory_id: UUID | None
     category: str | None

@@ -69,6 +69,12 @@ class UnknownCategory(Invalid):
     code = "unknown_category"
 
 
+class CategoryNotShared(Invalid):
+    """A category that holds no knowledge about no user."""
+
+    code = "category_not_shared"
+
+
 class UnknownRanking(Invalid):
     """A ranking profile that the policy does not know."""
 

@@ -8,6 +8,9 @@ from uuid import UUID
 
 import uuid_utils.compat
 
+SHARED = ""
+"""In the place of the user for knowledge about no user. No user has this name: ids are never empty."""
+
 
 class MemoryType(StrEnum):
     """What kind of memory it is."""

@@ -8,6 +8,7 @@ from memplane.domain.comparison import MergeRules
 from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import (
     CategoryForbidden,
+    CategoryNotShared,
     UnknownCategory,
     UnknownRanking,
     VisibilityForbidden,
@@ -251,6 +252,7 @@ class Policy:
         allowlists: by agent.
         trust: by level.
         turns_category: the category of conversation turns.
+        shared: categories that may hold knowledge about no user, which is part of every user's recall.
         extraction: categories that facts drawn from turns are written to; ``None`` for those that the agent which
             recorded the turn may write.
         writing: text rules.
@@ -275,6 +277,7 @@ class Policy:
     lifecycle: LifecycleRules = field(default_factory=LifecycleRules)
     workers: WorkerRules = field(default_factory=WorkerRules)
     extraction: tuple[str, ...] | None = None
+    shared: tuple[str, ...] = ()
     find_pii: Finder = field(default=find, compare=False, repr=False)
 
     def allowlist(self, agent: Speaker) -> Allowlist:
@@ -320,6 +323,21 @@ class Policy:
             CategoryForbidden: the category is not in the allowlist.
         """
         self._refuse_outside(agent, (category,), self.allowlist(agent).write, "write")
+
+    def check_shared(self, category: str) -> None:
+        """Refuse knowledge about no user in a category that holds none.
+
+        Raises:
+            CategoryNotShared: the category is not among ``shared``.
+        """
+        if category not in self.shared:
+            may = ", ".join(self.shared) or "none"
+            raise CategoryNotShared(
+                f"category: '{category}' holds memories about users alone; name a user_id, or one of the categories "
+                f"that the policy shares: {may}",
+                field="category",
+                categories=list(self.shared),
+            )
 
     def drawn_into(self, agent: str) -> tuple[str, ...]:
         """The categories that facts may be written to which are drawn from turns that ``agent`` recorded."""

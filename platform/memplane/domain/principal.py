@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from memplane.domain.errors import AgentForbidden, ScopeForbidden, UserForbidden
+from memplane.domain.memory import SHARED
 from memplane.domain.policy import Operator, Speaker, Trust
 
 SUBJECT = "oidc:"
@@ -43,6 +44,11 @@ class Reach:
     tenant: str
     users: frozenset[str] | None = None
     caller: str = ""
+
+    @property
+    def with_shared(self) -> "Reach":
+        """The same with what is about no user, which who is bound to users may read."""
+        return self if self.users is None else replace(self, users=self.users | {SHARED})
 
 
 def is_operator(agent: str | None, act_for: Collection[str], scopes: Collection[str]) -> bool:

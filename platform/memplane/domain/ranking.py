@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.domain.policy import Bm25
-from memplane.domain.priors import Priors
+from memplane.domain.priors import Priors, joined
 from memplane.domain.surroundings import Floats, Places, Surroundings
 
 Posting = tuple[Places, Floats]
@@ -40,6 +40,27 @@ class Signals:
 
     def __len__(self) -> int:
         return len(self.surroundings)
+
+    def followed_by(self, other: "Signals") -> "Signals":
+        """The signals of these units, and then those of others for the same query."""
+        size = len(self)
+        entity = None
+        if self.entity is not None and other.entity is not None:
+            entity = np.concatenate([self.entity, other.entity])
+        similarity = None
+        if self.similarity is not None and other.similarity is not None:
+            similarity = np.concatenate([self.similarity, other.similarity])
+        return Signals(
+            surroundings=self.surroundings.followed_by(other.surroundings),
+            postings=[
+                (np.concatenate([own, size + more]), np.concatenate([counts, counts_more]))
+                for (own, counts), (more, counts_more) in zip(self.postings, other.postings, strict=True)
+            ],
+            similarity=similarity,
+            actor=np.concatenate([self.actor, other.actor]),
+            priors=joined([self.priors, other.priors]),
+            entity=entity,
+        )
 
     def holding_all(self, terms: Sequence[int]) -> NDArray[np.bool_]:
         """Which units hold every one of some query terms, given by their places among the postings."""

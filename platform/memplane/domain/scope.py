@@ -1,11 +1,12 @@
 """What a read may touch: the permission scope, and the filters that narrow it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memplane.domain.memory import (
     RETRIEVABLE_TRUST,
+    SHARED,
     Layer,
     Memory,
     MemoryType,
@@ -54,6 +55,7 @@ class Scope:
         visibilities: the only stores.
         trust_levels: values of ``min_trust`` that the reader satisfies.
         users: the only users, or ``None`` for all of the tenant.
+        shared: categories of which memories about no user are in scope beside those of its users.
         states: lifecycle states.
         trust_states: epistemic states.
         now: rows that expired before it are gone.
@@ -84,6 +86,7 @@ class Scope:
     ended: bool = True
     lasting_beyond: datetime | None = None
     outweighing: int | None = None
+    shared: tuple[str, ...] = ()
     filters: Filters = field(default_factory=Filters)
 
     def permits(self, memory: Memory) -> bool:
@@ -92,8 +95,44 @@ class Scope:
             memory.category in self.categories
             and memory.visibility in self.visibilities
             and memory.min_trust in self.trust_levels
-            and (self.users is None or memory.user_id in self.users)
+            and (self.users is None or memory.user_id in self.users or self._is_shared(memory))
         )
+
+    def _is_shared(self, memory: Memory) -> bool:
+        return memory.user_id == SHARED and memory.category in self.shared
+
+    def with_shared(self, categories: Collection[str]) -> "Scope":
+        """The same, with memories about no user in some categories, as far as its own categories reach."""
+        return replace(self, shared=tuple(name for name in self.categories if name in categories))
+
+    @property
+    def of_shared(self) -> "Scope | None":
+        """What is in scope of memories about no user, by itself; ``None`` where that is nothing or not apart."""
+        apart = self.filters.user_id is not None or self.users is not None
+        return self.shared_alone if self.shared and apart else None
+
+    @property
+    def shared_alone(self) -> "Scope":
+        """Nothing but the memories about no user that are in scope."""
+        return replace(
+            self,
+            categories=tuple(name for name in self.categories if name in self.shared),
+            users=None,
+            turns=False,
+            shared=(),
+            filters=replace(self.filters, user_id=SHARED),
+        )
+
+    def of_user(self, user_id: str) -> "Scope":
+        """What is in scope of one user, or of nobody."""
+        if user_id == SHARED:
+            return self.shared_alone
+        return replace(self.without_shared, filters=Filters(user_id=user_id))
+
+    @property
+    def without_shared(self) -> "Scope":
+        """The same without memories about no user."""
+        return replace(self, shared=()) if self.shared else self
 
     def narrowed_to_permission(self) -> "Scope":
         """The same permissions, without the request's filters."""

@@ -33,6 +33,7 @@ class Surroundings:
     """
 
     def __init__(self, thread: NDArray[np.int64], seq: NDArray[np.int32], length: NDArray[np.int32]) -> None:
+        self.columns = thread, seq, length
         self._thread = thread
         self._seq = seq.astype(np.int64)
         self._length = length.astype(np.float64)
@@ -42,6 +43,15 @@ class Surroundings:
 
     def __len__(self) -> int:
         return len(self._thread)
+
+    def followed_by(self, other: "Surroundings") -> "Surroundings":
+        """These units, and then the others, which are in no thread of these."""
+        (thread, seq, length), (thread_too, seq_too, length_too) = self.columns, other.columns
+        return Surroundings(
+            np.concatenate([thread, thread_too]),
+            np.concatenate([seq, seq_too]),
+            np.concatenate([length, length_too]),
+        )
 
     def spread(self, values: Floats, parameters: Bm25) -> Floats:
         """Each unit's value plus the weighted values of its neighbours."""

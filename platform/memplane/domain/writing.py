@@ -16,6 +16,7 @@ from memplane.domain.writing_style import (
     is_english,
     is_fragment,
     not_past,
+    said_of_user,
     states,
     unquoted,
     with_full_stop,
@@ -90,6 +91,25 @@ def constrain(text: MemoryText, kind: MemoryType, rules: WritingRules, style: St
         # what goes on in the narrative is not closed: its words are read as one sentence
         return _styled(short, rule, whole=short.content == clean.content)
     return short
+
+
+def require_no_user(text: MemoryText) -> None:
+    """What is about no user must not say what the user does: in another user's recall it would be said of that one.
+
+    Raises:
+        WritingConstraintViolated: a sentence is about the user.
+    """
+    if not is_english(text.content, text.lang):
+        return
+    for sentence in sentences(unquoted(text.content)):
+        if words := said_of_user(sentence):
+            raise WritingConstraintViolated(
+                f"content: '{words}' speaks of the user, and without a user_id it would be said of every user; name "
+                "the user_id, or say whom it is about",
+                field="content",
+                rule="about_no_user",
+                words=words,
+            )
 
 
 def style_warnings(text: MemoryText, kind: MemoryType, rules: WritingRules) -> tuple[StyleWarning, ...]:

@@ -240,6 +240,21 @@ clean dirty empty full open quiet calm slow fast tall short long narrow wide smo
 """)
 
 
+# who is meant
+
+_THE_USER = re.compile(r"(?:^|,\s)the user (?P<verb>[a-z]+)\b", re.IGNORECASE)
+
+
+def said_of_user(sentence: str) -> str | None:
+    """The words of a sentence that say something of the user; `the user manual` and `each user` are things."""
+    for found in _THE_USER.finditer(sentence):
+        verb = found["verb"].lower()
+        third = verb.endswith("s") and not verb.endswith("ss")
+        if verb in AUXILIARIES | BE | PAST or ((third or verb.endswith("ed")) and may_be_verb(verb)):
+            return found[0].lstrip(", ")
+    return None
+
+
 # steps
 
 _STATING = _set("i we he she they it my our his her their i'm we're he's she's they're it's there there's")

@@ -21,6 +21,7 @@ class CategoryRules:
     allowlists: Mapping[str, Allowlist]
     turns_category: str
     extraction: tuple[str, ...] | None = None
+    shared: tuple[str, ...] = ()
 
     @property
     def sensitive_fields(self) -> frozenset[str]:
@@ -35,7 +36,7 @@ def read_categories(root: Value, sensitive: Collection[str] | None = None) -> Ca
         root: the file.
         sensitive: the fields that need consent; ``None`` when they are not known, for their own file is wrong.
     """
-    fields = root.fields(("categories", "turns", "allowlists"), ("pii", "extraction"))
+    fields = root.fields(("categories", "turns", "allowlists"), ("pii", "extraction", "shared"))
     everywhere = _screening(fields["pii"])
     groups = fields["categories"].fields(("system",), ("custom",))
     categories: dict[str, Category] = {}
@@ -59,6 +60,7 @@ def read_categories(root: Value, sensitive: Collection[str] | None = None) -> Ca
         allowlists=MappingProxyType({agent: _allowlist(value, categories) for agent, value in agents.items()}),
         turns_category=turns.known("category", categories),
         extraction=_names(drawn, categories) if extraction.present else None,
+        shared=fields["shared"].distinct(lambda item: _shared(item, categories)) if fields["shared"].present else (),
     )
 
 
@@ -83,6 +85,13 @@ def _category(
         system=system,
         pii=MappingProxyType({**everywhere, **_screening(fields["pii"])}),
     )
+
+
+def _shared(item: Value, categories: Mapping[str, Category]) -> str:
+    name = item.known("category", categories)
+    if name and categories[name].sensitive_fields:
+        item.fail(f"category '{name}' has sensitive_fields, which are always a user's own; share another one")
+    return name
 
 
 def _sensitive(item: Value, known: Collection[str] | None) -> str:

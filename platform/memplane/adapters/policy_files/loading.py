@@ -85,6 +85,7 @@ def _policy(contents: Mapping[str, bytes], report: Report) -> Policy:
         allowlists=kinds.allowlists,
         turns_category=kinds.turns_category,
         extraction=kinds.extraction,
+        shared=kinds.shared,
         trust=read_trust(roots[TRUST]),
         writing=read_writing(roots[WRITING]),
         rankings=read_ranking(roots[RANKING]),

@@ -120,8 +120,8 @@ class PostgresReader(SqlReader):
         """The rows of several statements, sent together and then waited for."""
         return await self._ask(asked, as_dicts)
 
-    async def candidates(self, scope: Scope, query: Query) -> Candidates:
-        """All memories and turns in scope, with their signals for the query, by the model that is in force."""
+    async def candidates_apart(self, scope: Scope, query: Query) -> Candidates:
+        """All memories and turns in a scope, with their signals for the query, by the model that is in force."""
         in_force = self._seen or self._known.get(self._tenant)
         if in_force is None or not _answers(query, in_force):
             in_force = await self._looked()

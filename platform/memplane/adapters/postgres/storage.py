@@ -210,7 +210,7 @@ class PostgresStorage:
         """A read-only transaction of a tenant, or of some of its users."""
         async with self._lent() as connection:
             # BEGIN and the tenant travel with the first statement that is waited for
-            exchange = Exchange(connection, Statement(f"SELECT {_NAMED}", _named(reach)))
+            exchange = Exchange(connection, Statement(f"SELECT {_NAMED}", _named(reach.with_shared)))
             whole = False
             try:
                 try:

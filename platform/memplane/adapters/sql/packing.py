@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.adapters.sql.rows import TERM
+from memplane.application.vectors import UnitIds
 from memplane.domain.ranking import Posting
 from memplane.domain.surroundings import Places
 from memplane.domain.terms import Terms
@@ -62,6 +63,15 @@ class PackedIds(Sequence[UUID]):
 
     def __len__(self) -> int:
         return len(self._packed)
+
+    @property
+    def packed(self) -> NDArray[np.void]:
+        """All of them, 16 bytes each."""
+        return self._packed
+
+    def followed_by(self, other: UnitIds) -> "PackedIds":
+        """These, and then others."""
+        return PackedIds(np.concatenate([self._packed, other.packed]))
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204 - the two overloads of Sequence
         if isinstance(index, slice):

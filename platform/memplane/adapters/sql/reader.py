@@ -76,8 +76,18 @@ class SqlReader(ABC):
         """The rows of several statements, in one exchange with the database."""
 
     @abstractmethod
+    async def candidates_apart(self, scope: Scope, query: Query) -> Candidates:
+        """All memories and turns in a scope that takes in nothing shared, with their signals for the query."""
+
     async def candidates(self, scope: Scope, query: Query) -> Candidates:
-        """All memories and turns in scope, with their signals for the query."""
+        """All memories and turns in scope, with their signals for the query.
+
+        What is shared is found and remembered by itself, for all users together: no user's scope grows by it.
+        """
+        found = await self.candidates_apart(scope.without_shared, query)
+        if (beside := scope.of_shared) is None:
+            return found
+        return found.followed_by(await self.candidates_apart(beside, query))
 
     async def time_zones(self, users: Collection[str]) -> dict[str, str]:
         """The time zones that some users set."""
@@ -86,11 +96,12 @@ class SqlReader(ABC):
 
     async def newest(self, scope: Scope, limit: int) -> list[UUID]:
         """Ids of the newest memories and turns in scope, newest first."""
-        users = sorted(scope.users or ())
-        if scope.filters.user_id is not None or not 1 < len(users) <= _FEW_USERS:
-            return [row["id"] for row in await self.rows(statements.newest(scope, self.syntax, limit))]
+        users, own, beside = sorted(scope.users or ()), scope.without_shared, scope.of_shared
+        of = [own]
+        if scope.filters.user_id is None and 1 < len(users) <= _FEW_USERS:
+            of = [replace(own, filters=replace(scope.filters, user_id=user)) for user in users]
+        of += [] if beside is None else [beside]
         # one after the other, each by its own index: all at once would be walked with the rest of the tenant's
-        of = [replace(scope, filters=replace(scope.filters, user_id=user)) for user in users]
         found = await self.rows_of_all([statements.newest(each, self.syntax, limit) for each in of])
         return sorted((row["id"] for rows in found for row in rows), reverse=True)[:limit]
 

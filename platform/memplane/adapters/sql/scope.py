@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memplane.domain.entities import key_of
-from memplane.domain.memory import MemoryType, TrustState, Visibility
+from memplane.domain.memory import SHARED, MemoryType, TrustState, Visibility
 from memplane.domain.priors import TURN_IMPORTANCE
 from memplane.domain.scope import Scope
 
@@ -103,7 +103,7 @@ def memories_in(scope: Scope, syntax: Syntax, alias: str = "m", *, any_state: bo
         any_state: leave out state, trust state and expiry, for histories and change logs. Permission stays.
     """
     found = Predicate(syntax)
-    _owner(found, scope, alias)
+    _owner(found, scope, alias, of_memories=True)
     found.one_of(f"{alias}.category", "categories", list(scope.categories))
     found.one_of(f"{alias}.visibility", "visibilities", sorted(scope.visibilities))
     found.one_of(f"{alias}.min_trust", "trust_levels", list(scope.trust_levels))
@@ -179,11 +179,21 @@ def _moment(found: Predicate, scope: Scope, alias: str) -> None:
         found.conditions.append(f"({until}{found.syntax.value('now')})")
 
 
-def _owner(found: Predicate, scope: Scope, alias: str) -> None:
+def _owner(found: Predicate, scope: Scope, alias: str, *, of_memories: bool = False) -> None:
     found.compare(f"{alias}.tenant_id", "=", "tenant", scope.tenant)
-    found.equal_if(f"{alias}.user_id", "user_id", scope.filters.user_id)
+    own = Predicate(found.syntax)
+    own.equal_if(f"{alias}.user_id", "user_id", scope.filters.user_id)
     if scope.users is not None:
-        found.one_of(f"{alias}.user_id", "users", sorted(scope.users))
+        own.one_of(f"{alias}.user_id", "users", sorted(scope.users))
+    found.values |= own.values
+    if own.conditions and of_memories and scope.shared:
+        nobody = Predicate(found.syntax)
+        nobody.compare(f"{alias}.user_id", "=", "nobody", SHARED)
+        nobody.one_of(f"{alias}.category", "shared", list(scope.shared))
+        found.values |= nobody.values
+        found.conditions.append(f"({own.sql} OR {nobody.sql})")
+    else:
+        found.conditions += own.conditions
 
 
 def _speech_filters(found: Predicate, scope: Scope, alias: str) -> None:

@@ -146,8 +146,8 @@ class SqliteReader(SqlReader):
         """The rows of several statements, read in one go."""
         return await self._snapshot.run(lambda connection: [fetched(connection, statement) for statement in asked])
 
-    async def candidates(self, scope: Scope, query: Query) -> Candidates:
-        """All memories and turns in scope, with their signals for the query."""
+    async def candidates_apart(self, scope: Scope, query: Query) -> Candidates:
+        """All memories and turns in a scope, with their signals for the query."""
         return await self._snapshot.run(lambda connection: _candidates(connection, self._caches, scope, query))
 
 

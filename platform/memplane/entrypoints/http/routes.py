@@ -235,6 +235,7 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     layer: Layer | None = None,
     q: Annotated[str | None, Query(max_length=8_000, description="Only those that hold one of these words.")] = None,
     trust_state: Standing | None = None,
+    shared: Annotated[bool, Query(description="Those about no user, in place of those about users.")] = False,
     agent: Agent = None,
     cursor: Cursor = None,
     limit: Limit = 50,
@@ -253,7 +254,7 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
         pinned=pinned,
     )
     believed = TrustState(trust_state) if trust_state else None
-    wanted = Listing(tuple(category or ()), filters, State(state), believed, q)
+    wanted = Listing(tuple(category or ()), filters, State(state), believed, q, shared)
     page = await app.browse.list(caller, wanted, before=cursor, limit=limit, agent=agent)
     marks = await app.browse.conflicting(caller, page.items, agent)
     items = [convert.listed_of(memory, marks, page.scores.get(memory.id)) for memory in page.items]

@@ -67,7 +67,7 @@ def remembered(stage: Stage) -> Scene:
     for memory in story.memories:
         fields = memory.model_dump(exclude_unset=True, exclude={"agent", "content"})
         written = stage.agents[memory.agent or ""].remember(memory.content, **fields)
-        stage.ids.setdefault(memory.user_id, set()).add(written.id)
+        stage.ids.setdefault(memory.user_id or "", set()).add(written.id)
         created.append(written.outcome)
     categories = sorted({memory.category for memory in story.memories})
     users = sorted(stage.ids)
