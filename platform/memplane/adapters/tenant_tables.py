@@ -21,8 +21,8 @@ IN_USER_EXPORTS = frozenset(
 """Tables whose rows the export of a user has as records."""
 LEFT_OUT = {
     "tenants": "the name alone",
-    "memory_sources": "derived from the memories",
-    "user_usage": "derived from memories and turns",
+    "memory_sources": "derived: the sources of memories",
+    "user_usage": "derived: what is stored of each user, counted",
     "metadata": "the service's own state, with the secret of the hashes of what was erased",
     "idempotency_keys": "answers that are kept for a day, of what is exported anyway",
 }

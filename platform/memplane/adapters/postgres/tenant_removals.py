@@ -15,7 +15,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.conversion import Side
-from memplane.adapters.postgres.messages import SCHEMA
 from memplane.adapters.postgres.rates import PASSING
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.columns import id_column, name_column, tenant_column, time_column
@@ -60,8 +59,8 @@ DELETED = (
     *PASSING.sorted_tables,
 )
 """Every table with rows of tenants but the tenants themselves: rows before those that they refer to."""
-_MESSAGES = sa.text(f"DELETE FROM {SCHEMA}.procrastinate_jobs WHERE args ->> 'tenant_id' = :tenant")  # noqa: S608 - our own name
-_WAITING = sa.text(f"SELECT count(*) FROM {SCHEMA}.procrastinate_jobs WHERE args ->> 'tenant_id' = :tenant")  # noqa: S608 - our own name
+_MESSAGES = sa.text("DELETE FROM procrastinate.procrastinate_jobs WHERE args ->> 'tenant_id' = :tenant")
+_WAITING = sa.text("SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE args ->> 'tenant_id' = :tenant")
 # A virtual transaction is there from before its first look at the database until its end. Administrators serve nobody.
 _OPEN = sa.text("""
 SELECT l.virtualtransaction, l.pid FROM pg_locks l
