@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import psycopg
@@ -14,6 +15,7 @@ import pytest
 
 from acceptance.test_erasure_canaries import EVERYWHERE, GONE, SCOPES, STAYS, dump, held, lived, ran
 from memplane.adapters.tenant_tables import IN_USER_EXPORTS, LEFT_OUT
+from memplane.application.jobs.records import Claim
 from memplane.domain.capabilities import Capability
 from memplane.domain.errors import TenantRemoved
 from support.callers import Caller, Tenant
@@ -211,6 +213,8 @@ class TestRefusal:
                 exported(admin, f"user-{GONE}")
             assert gone.name not in server.run(server.wired.storage.tenants())
             assert stays.name in server.run(server.wired.storage.tenants())
+            assert not server.run(server.wired.storage.has_tenant(gone.name))  # by which tokens are refused
+            assert server.run(server.wired.jobs.perform(gone.name, uuid4(), Claim("a worker", 1))) is None
             server.run(server.wired.key_uses.flush())
             server.run(server.wired._accesses.flush())
             server.run(server.wired.queue.schedule())
