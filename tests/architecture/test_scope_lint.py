@@ -101,6 +101,7 @@ KEYED = {
     "sql/reverts.py SqlReverts.replace": "stores memories that `memories` has locked",
     "sql/reverts.py SqlReverts.remove_turns": "removes turns that `turns` has found",
     "sql/reverts.py SqlReverts.unfold": "which of the memories of an undo record are still there",
+    "postgres/tenant_removals.py RemoveTenant._emptied": "all of a tenant that is being removed; shown to nobody",
     "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 

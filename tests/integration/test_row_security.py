@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.tenant_removals import OPERATOR
 from memplane.adapters.sql.tables import APPEND_ONLY, metadata
 from support.cluster import Cluster, Database, Databases
 from support.filling import insert
@@ -28,6 +29,8 @@ BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entit
 COUNTED = {"user_usage"}
 """Tables of which triggers make a row for each user."""
 UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
+READ_ONLY = {table.name for table in OPERATOR.sorted_tables}
+"""Tables of tenants that the schema's owner alone writes."""
 NAMED = {table.name: table for table in TABLES}
 by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
@@ -289,7 +292,7 @@ def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) ->
     assert found == [
         ("history_erased", True), ("history_purged", True), ("history_sealed", True),
         ("memories_added_counted", False), ("memories_changed_counted", False), ("memories_removed_counted", False),
-        ("sources_noted", False), ("tenant_usage", False), ("turns_added_counted", False),
+        ("sources_noted", False), ("tenant_refused", False), ("tenant_usage", False), ("turns_added_counted", False),
         ("turns_removed_counted", False), ("unit_changed", False), ("units_removed", False),
     ]  # fmt: skip
     assert triggered == [
@@ -333,7 +336,7 @@ def test_every_table_forces_row_security_on_everybody(database: Database) -> Non
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')",
     )
     flags = {name: (enabled, forced) for name, enabled, forced in secured if name not in UNTENANTED}
-    assert flags == dict.fromkeys([table.name for table in TABLES], (True, True))
+    assert flags == dict.fromkeys([*(table.name for table in TABLES), *READ_ONLY], (True, True))
 
 
 def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database) -> None:
@@ -344,10 +347,11 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     )
     tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
-    expected = {(name, "tenant_isolation", "ALL", tenant) for name in (table.name for table in TABLES)}
+    expected = {(name, "tenant_isolation", "ALL", tenant) for name in [*(table.name for table in TABLES), *READ_ONLY]}
     wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
     listing = "(current_setting('memplane.listing'::text, true) = 'tenants'::text)"
-    lookups = {("api_keys", "key_lookup", "SELECT", key), ("tenants", "tenant_listing", "SELECT", listing)}
+    lookups = {("api_keys", "key_lookup", "SELECT", key)}
+    lookups |= {(name, "tenant_listing", "SELECT", listing) for name in ("tenants", "tenant_removals")}
     assert wider == expected | lookups
     narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
     by_command = {
@@ -370,7 +374,19 @@ def test_the_application_s_rights_are_the_least_that_it_needs(database: Database
         rights.setdefault(name, set()).add(right)
     grow, change = {"SELECT", "INSERT"}, {"SELECT", "INSERT", "UPDATE", "DELETE"}
     expected = {name: grow if name in APPEND_ONLY else change for name in (table.name for table in TABLES)}
-    assert rights == expected | {name: {"SELECT"} for name in UNTENANTED}
+    assert rights == expected | {name: {"SELECT"} for name in (*UNTENANTED, *READ_ONLY)}
+
+
+def test_a_removal_is_seen_by_its_tenant_and_changed_by_none(database: Database) -> None:
+    with psycopg.connect(database.admin_url) as admin:
+        for tenant in TENANTS:
+            admin.execute(insert(OPERATOR.tables["tenant_removals"], tenant_id=f"'{tenant}'"))
+    with psycopg.connect(database.url) as app:
+        name_tenant(app, "a")
+        assert app.execute("SELECT tenant_id FROM tenant_removals").fetchall() == [("a",)]
+        for change in ("DELETE FROM tenant_removals", "UPDATE tenant_removals SET actor = 'x'"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), app.transaction():
+                app.execute(change)
 
 
 def test_the_application_s_role_is_nobody_special(database: Database, cluster: Cluster) -> None:

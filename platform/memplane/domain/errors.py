@@ -99,6 +99,12 @@ class Unauthenticated(MemplaneError):
     code = "unauthenticated"
 
 
+class TenantRemoved(Unauthenticated):
+    """The tenant was removed, or is being removed: no credentials of it hold."""
+
+    code = "tenant_removed"
+
+
 class Forbidden(MemplaneError):
     """The principal may not do this."""
 

@@ -31,6 +31,7 @@ from memplane.entrypoints.cli import (
     reverting,
     serve,
     setup,
+    tenants,
     tombstones,
     tracking,
     transfer,
@@ -76,6 +77,7 @@ for _command in (
 ):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
+app.add_typer(tenants.app, rich_help_panel=_SERVER)
 app.add_typer(checkpoints.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
 app.add_typer(jobs.app, rich_help_panel=_SERVER)

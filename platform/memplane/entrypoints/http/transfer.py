@@ -1,8 +1,5 @@
 """All that is remembered of a user, out and in."""
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated
@@ -16,10 +13,10 @@ from memplane.application.exporting import Exported, Exports
 from memplane.application.importing import Batch, Imported, Mode
 from memplane.application.offload import in_thread
 from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
+from memplane.entrypoints.export_lines import export_lines
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.incoming import incoming
-from memplane.entrypoints.http.lines import end_of, header_of, lines_of, record_of
 from memplane.entrypoints.http.repeats import After, Repeatable
 from memplane.entrypoints.http.routes import described
 
@@ -32,23 +29,13 @@ class _Export(StreamingResponse):
 
     def __init__(self, exports: Exports, export: Exported) -> None:
         self._exports = exports
-        self._lines = _lines(exports, export)
+        self._lines = export_lines(exports, export)
         super().__init__(self._lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; what goes wrong on the way leaves it without its last line."""
         async with self._exports.place(), aclosing(self._lines):
             await super().__call__(scope, receive, send)
-
-
-async def _lines(exports: Exports, export: Exported) -> AsyncGenerator[bytes, None]:
-    counts: Counter[str] = Counter()
-    yield header_of(export)
-    async with aclosing(exports.pages(export)) as pages:
-        async for page in pages:
-            counts[record_of(page[0])] += len(page)
-            yield await asyncio.to_thread(lines_of, page)  # where it holds nobody up
-    yield end_of(counts)
 
 
 @router.get(
