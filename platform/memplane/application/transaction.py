@@ -39,6 +39,7 @@ from memplane.application.removals import Removals
 from memplane.application.reverts import Reverts
 from memplane.application.session_records import Closings
 from memplane.application.usage import SettingsStore, UsageStore
+from memplane.application.user_merges import UserMerges
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.embeddings import InForce
@@ -448,6 +449,7 @@ class UnitOfWork(Protocol):
     reverts: Reverts
     settings: SettingsStore
     usage: UsageStore
+    merges: UserMerges
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails.

@@ -60,6 +60,18 @@ class SqlErasures:
         found = (await self._session.execute(statement)).scalar_one_or_none()
         return [bytes.fromhex(each) for each in found or ()]
 
+    async def fences(self, users: Collection[str]) -> tuple[list[bytes], Mapping[str, str]]:
+        """The tenant's keys, and into whom some users were merged, by their names; in one exchange."""
+        s, u = tables.settings.c, tables.user_merges.c
+        one = sa.select(sa.literal(1).label("one")).subquery()
+        key = sa.and_(s.tenant_id == self._tenant, s.name == KEYS)
+        merged = sa.and_(u.tenant_id == self._tenant, u.from_user.in_(sorted(users)), u.undone_at.is_(None))
+        both = one.outerjoin(tables.settings, key).outerjoin(tables.user_merges, merged)
+        rows = list(await self._session.execute(sa.select(s.value, u.from_user, u.into_user).select_from(both)))
+        return [bytes.fromhex(each) for each in rows[0].value or ()], {
+            row.from_user: row.into_user for row in rows if row.from_user is not None
+        }
+
     async def add_key(self, key: bytes, now: datetime) -> None:
         """Store a key beside those that there are; one that is there stays as it is."""
         s = tables.settings.c
