@@ -40,10 +40,11 @@ def commands(served: Served, user: str) -> dict[str, tuple[str, ...]]:
         "purge": ("purge", "--user", user),
         "revert": ("revert", "--agent", "stylist", "--since", "2020-01-01"),
         "erase": ("erase", user),
+        "users merge": ("users", "merge", user, "--into", f"{user}-known"),
     }
 
 
-@pytest.mark.parametrize("name", ["reject", "consents reject", "purge", "revert", "erase"])
+@pytest.mark.parametrize("name", ["reject", "consents reject", "purge", "revert", "erase", "users merge"])
 class TestAsking:
     """Each of the commands."""
 

@@ -303,6 +303,10 @@ class CheckpointStore(Protocol):
         """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
         ...
 
+    async def merged_into(self, user_id: str) -> str | None:
+        """The user that another one was merged into, once no merge can begin; ``None`` for one that was not."""
+        ...
+
     async def open(self, thread: Thread, now: datetime) -> Supervised:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
         ...

@@ -279,6 +279,9 @@ class SqlErasures:
             counts[table.name] = await self._counted(table, table.c.user_id == user_id)
         counts["history"] = await self._counted(tables.history, h.of_user == user_id)
         counts["tombstones"] = await self._counted(tables.tombstones, tables.tombstones.c.scope == user_id)
+        merges = tables.user_merges
+        either = sa.or_(merges.c.from_user == user_id, merges.c.into_user == user_id)
+        counts[merges.name] = await self._counted(merges, either)
         k = tables.idempotency_keys
         counts[k.name] = await self._counted(k, k.c.of_user == user_id)
         m, r, j = tables.memories.c, tables.relations.c, tables.memory_entities.c
@@ -298,6 +301,8 @@ class SqlErasures:
         t, h = tables.tombstones.c, tables.history.c
         names.append(sa.select(t.scope).where(t.tenant_id == self._tenant).distinct())
         names.append(sa.select(h.of_user).where(h.tenant_id == self._tenant).distinct())
+        u = tables.user_merges.c
+        names += [sa.select(each).where(u.tenant_id == self._tenant).distinct() for each in (u.from_user, u.into_user)]
         rows = (await self._session.execute(sa.union(*names))).scalars()
         return sorted(row for row in rows if row)
 

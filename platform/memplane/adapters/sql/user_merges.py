@@ -221,7 +221,7 @@ class Moving:
 
     async def listed(self, table: sa.Table, column: sa.Column[Any]) -> None:
         """Rows that move as they are."""
-        keys = sa.select(*key_columns(table, column)).where(*self._mine(table, column))
+        keys = sa.select(*(key_columns(table, column) or [sa.literal(1)])).where(*self._mine(table, column))
         if table is tables.user_merges:
             keys = keys.where(_U.undone_at.is_(None))
         self.record[table.name] = [plain_key(row) for row in await self._session.execute(keys)]
@@ -311,11 +311,11 @@ class Moving:
         return added
 
     async def memories(self) -> None:
-        """Memories, in whatever state; each has another version, so that what is remembered of it is read anew."""
+        """Memories, in whatever state; their versions stay: they say what they said."""
         m = tables.memories.c
         found = sa.select(m.id).where(*self._mine(tables.memories)).order_by(m.id)
         for some in parts(list((await self._session.execute(found)).scalars())):
-            await self._update(tables.memories, m.user_id, m.id.in_(some), version=m.version + 1)
+            await self._update(tables.memories, m.user_id, m.id.in_(some))
 
     async def counters(self, away: timedelta) -> None:
         """Counters and the stretches of activity, which become those of one user; jobs that wait."""

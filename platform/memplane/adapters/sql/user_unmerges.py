@@ -128,7 +128,7 @@ class TakingBack:
         for some in parts(moved):
             back = sa.update(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(some))
             values = {"user_id": self._merge.from_user, "thread_id": self._name(m.thread_id)}
-            await self._session.execute(back.values(values | {"version": m.version + 1}))
+            await self._session.execute(back.values(values))
         self._returned["memories"] += len(moved)
         reverts = SqlReverts(self._session)
         now = {each.id: each for each in await reverts.memories([each.id for each in entries if each.id in there])}

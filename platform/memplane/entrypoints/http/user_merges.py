@@ -36,7 +36,7 @@ async def merge(
 async def unmerge(
     user_id: Name, request: UserUnmergeRequest, app: App, caller: Caller, again: Repeatable
 ) -> UserUnmergeReceipt:
-    """What moved and was not changed since belongs to the former user again; the receipt counts the rest. For `admin`."""
+    """What moved and was not changed since goes back to the merged user; the receipt counts the rest. For `admin`."""
     done = await app.merge_users.undo(caller, user_id, dry_run=request.dry_run, once=again.once(_unmerged))
     return _undone(done)
 
