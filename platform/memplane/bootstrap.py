@@ -135,14 +135,10 @@ class Application:
         self.correct, self.delete_turn = writes.correct, writes.delete_turn
         self.quotas = ReadQuotas(self.storage, self.policies, now)
         deciding = (self.storage, self.policies, gateway, now)
-        self.verdicts, self.revert, self.merge_users = (
-            Verdicts(*deciding),
-            RevertWrites(*deciding),
-            MergeUsers(*deciding),
-        )
+        self.verdicts, self.revert = Verdicts(*deciding), RevertWrites(*deciding)
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
-        self.replay = ReplayErasures(self.storage, self.erase, now)
+        self.replay, self.merge_users = ReplayErasures(self.storage, self.erase, now), MergeUsers(*deciding)
         self.audit, self.policy_admin = VerifyHistory(self.storage), PolicyAdministration(self.policies)
         self.close_session = CloseSessions(self.storage, gateway)
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)

@@ -183,7 +183,7 @@ READS = (
 class TestUndone:
     """What goes back, and what stays."""
 
-    def test_everything_goes_back(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+    def test_everything_goes_back(self, caller: Caller, admin: Caller) -> None:
         lived(caller, ANON)
         there = write(caller, CHESS)["id"]
         write(caller, BAKER, category="relationships", user_id=ANON)

@@ -96,6 +96,7 @@ KEYED = {
     "sql/user_merges.py Moving.memories": "memories of a user that is merged, for a fully trusted administrator",
     "sql/user_merges.py Moving.threads": "the same of turns",
     "sql/user_unmerges.py TakingBack._threads": "gives turns back that a merge has moved",
+    "sql/user_unmerges.py TakingBack._continued": "how many turns threads have that a merge has moved",
     "sql/user_unmerges.py TakingBack._memories": "gives memories back that a merge has moved",
     "sql/user_unmerges.py TakingBack._unchanged": "which of them nobody has changed since",
     "sql/user_unmerges.py TakingBack._entities": "whose memories mention an entity; shown to nobody",

@@ -221,7 +221,8 @@ class Moving:
 
     async def listed(self, table: sa.Table, column: sa.Column[Any]) -> None:
         """Rows that move as they are."""
-        keys = sa.select(*(key_columns(table, column) or [sa.literal(1)])).where(*self._mine(table, column))
+        columns: list[sa.ColumnElement[Any]] = [*key_columns(table, column)] or [sa.literal(1)]
+        keys = sa.select(*columns).where(*self._mine(table, column))
         if table is tables.user_merges:
             keys = keys.where(_U.undone_at.is_(None))
         self.record[table.name] = [plain_key(row) for row in await self._session.execute(keys)]
@@ -313,7 +314,7 @@ class Moving:
     async def memories(self) -> None:
         """Memories, in whatever state; their versions stay: they say what they said."""
         m = tables.memories.c
-        found = sa.select(m.id).where(*self._mine(tables.memories)).order_by(m.id)
+        found = sa.select(m.id).where(m.tenant_id == self._tenant, m.user_id == self._merge.from_user).order_by(m.id)
         for some in parts(list((await self._session.execute(found)).scalars())):
             await self._update(tables.memories, m.user_id, m.id.in_(some))
 
