@@ -257,3 +257,88 @@ class TestErased:
         assert ANON not in str(words)
         assert of(caller, ANON) == set()
         assert of(caller, OTHER) == {PIANO}  # the control
+
+
+class TestAfterwards:
+    """Exports, restored exports, reverts, purges and bound keys after a merge."""
+
+    def test_an_export_has_all_and_is_restored_under_the_known_name(self, caller: Caller, admin: Caller) -> None:
+        lived(caller, ANON)
+        write(caller, PIANO)
+        merge(admin)
+        lines = admin.get(f"/v1/users/{USER}/export").text.splitlines()
+        exported = "\n".join(lines)
+        assert CHESS in exported
+        assert "I moved to Lisbon" in exported
+        done = admin.post(f"/v1/users/{OTHER}/import", {"mode": "add", "lines": lines[:500], "agent": "supervisor"})
+        assert done.status_code == 200, done.text
+        assert {CHESS, PIANO} <= of(caller, OTHER)
+        refused(
+            admin.post(f"/v1/users/{ANON}/import", {"mode": "add", "lines": lines[:500], "agent": "supervisor"}),
+            409,
+            "user_merged",
+        )
+
+    def test_a_revert_reaches_what_was_written_before_the_merge(
+        self, tenant: Tenant, caller: Caller, admin: Caller
+    ) -> None:
+        hostile = tenant.caller("supervisor")
+        write(hostile, BOAT, user_id=ANON)
+        write(caller, PIANO, user_id=ANON)
+        write(caller, CHESS)
+        merge(admin)
+        body = {"since": "2020-01-01T00:00:00Z", "key_id": hostile.key_id}
+        receipt = admin.post("/v1/admin/revert", body)
+        assert receipt.status_code == 200, receipt.text
+        assert receipt.json()["reverted"]["memories_removed"] == 1
+        assert of(caller, USER) == {PIANO, CHESS}
+
+    def test_a_purge_reaches_the_words_that_history_holds(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        memory = write(caller, PIANO, user_id=ANON)["id"]
+        merge(admin)
+        assert caller.delete(f"/v1/memories/{memory}").status_code == 200
+        assert admin.post("/v1/admin/purge", {"memory_id": memory, "early": True}).status_code == 200
+        words = tenant.rows("SELECT new_ref FROM history WHERE tenant_id = %(tenant)s AND new_ref IS NOT NULL")
+        assert PIANO not in str(words)
+
+    def test_the_chain_over_the_history_holds(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        tenant.server.run(tenant.server.wired.jobs.run("seal", tenant.name))
+        merge(admin)
+        tenant.server.run(tenant.server.wired.jobs.run("seal", tenant.name))
+        answer = admin.get("/v1/admin/audit").json()
+        assert answer["fault"] is None, answer
+
+    def test_a_key_of_the_known_user_sees_what_moved(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        bound = tenant.caller("supervisor", users=[USER])
+        stranger = tenant.caller("supervisor", users=[OTHER])
+        memory = write(caller, PIANO, user_id=ANON)["id"]
+        refused(bound.get(f"/v1/memories/{memory}"), 404, "not_found")
+        merge(admin)
+        assert of(bound, USER) == {PIANO}
+        assert bound.get(f"/v1/memories/{memory}/history").status_code == 200
+        refused(stranger.get(f"/v1/memories/{memory}"), 404, "not_found")
+
+    def test_what_is_stored_is_counted_with_the_known_user(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        write(caller, BOAT)
+        caller.say("Hello.", user_id=ANON, thread_id="talk")
+
+        def used(user: str) -> tuple[int, int]:
+            found = admin.get("/v1/quotas", user_id=user).json()["user"]
+            return found["memories"]["used"], found["bytes"]["used"]
+
+        before = [used(user) for user in (ANON, USER)]
+        merge(admin)
+        assert used(USER) == tuple(map(sum, zip(*before, strict=True)))
+        unmerge(admin)
+        assert [used(user) for user in (ANON, USER)] == before
+
+    def test_the_same_request_again_has_the_same_receipt(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        answers = [
+            admin.send("POST", f"/v1/users/{ANON}/merge", json={"into": USER}, headers={"Idempotency-Key": "once"})
+            for _ in range(2)
+        ]
+        assert [each.status_code for each in answers] == [200, 200]
+        assert answers[0].json() == answers[1].json()

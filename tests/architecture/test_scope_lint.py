@@ -101,7 +101,6 @@ KEYED = {
     "sql/user_unmerges.py TakingBack._unchanged": "which of them nobody has changed since",
     "sql/user_unmerges.py TakingBack._entities": "whose memories mention an entity; shown to nobody",
     "sql/user_unmerges.py TakingBack._unlink": "whose memories a relation ends at; shown to nobody",
-    "sql/user_unmerges.py TakingBack._goes_back": "whose memory holds a decided field; shown to nobody",
     "sql/reverts.py SqlReverts.users": "names users of whom a writer wrote, for a fully trusted administrator",
     "sql/reverts.py SqlReverts.turns": "turns that are taken back, by their key; shown to nobody",
     "sql/reverts.py SqlReverts.memories": "of what the history of a writer names, for a fully trusted administrator",

@@ -36,7 +36,10 @@ def merge(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Make everything of a user another user's. It can be undone for as long as the policy says."""
     if require_terminal(yes=yes or dry_run):
-        confirm(f"Everything of '{user}' becomes '{into}'s, and the name '{user}' is refused from then on.")
+        confirm(
+            f"All records of '{user}' will belong to '{into}', and the name '{user}' is refused from then on. "
+            "`memplane users unmerge` can undo that for some time, except for what is changed meanwhile."
+        )
     with advised(_ADVICE), operating(url, key, None, data) as opened:
         done = opened.client.merge_user(user, into, dry_run=dry_run)
     until = f"Receipt {done.receipt}; it can be undone until {done.revertible_until:%Y-%m-%d}."
@@ -56,7 +59,7 @@ def unmerge(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Give a merged user back what was not changed since."""
     if require_terminal(yes=yes or dry_run):
-        confirm(f"What moved from '{user}' and was not changed since goes back.")
+        confirm(f"What moved from '{user}' and was not changed since goes back; a new merge can undo that.")
     with advised(_ADVICE), operating(url, key, None, data) as opened:
         done = opened.client.unmerge_user(user, dry_run=dry_run)
     rows = table("what", "returned", "kept")
