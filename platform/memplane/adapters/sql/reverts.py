@@ -86,8 +86,8 @@ class SqlReverts:
         merged = sa.select(u.from_user).where(
             u.tenant_id == self._tenant, u.into_user == user_id, u.undone_at.is_(None)
         )
-        names = [user_id, *(await self._session.execute(merged)).scalars()]
-        statement = self._of(writer, sa.select(*_DEED)).where(_H.of_user.in_(names))
+        own = sa.or_(_H.of_user == user_id, _H.of_user.in_(merged))
+        statement = self._of(writer, sa.select(*_DEED)).where(own)
         if before is not None:
             statement = statement.where(_H.id < before)
         rows = await self._session.execute(statement.order_by(_H.id.desc()).limit(limit))
