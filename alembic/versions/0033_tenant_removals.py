@@ -6,7 +6,7 @@ from alembic import context, op
 from memplane.adapters.sql.types import Json, UtcTime
 
 revision = "0033"
-down_revision = "0031"
+down_revision = "0032"
 branch_labels = None
 depends_on = None
 

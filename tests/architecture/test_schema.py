@@ -16,7 +16,7 @@ TABLES = {
     "consent_proposals", "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history", "erasures", "history_seals", "memory_sources",
     "sessions", "token_budgets", "pair_checks", "job_users", "user_activity", "undo_records",
-    "user_settings", "user_usage",
+    "user_merge_rows", "user_merges", "user_settings", "user_usage",
 }  # fmt: skip
 
 

@@ -41,7 +41,8 @@ def identity(tenant: str, kind: str, number: int) -> str:
 
 def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
     """An INSERT of one of a tenant's rows, which refers to other rows of the tenant alone."""
-    names = dict.fromkeys(("user_id", "scope", "thread_id", "key_id", "name", "value_hash"), f"'{tenant}{number}'")
+    columns = ("user_id", "from_user", "into_user", "scope", "thread_id", "key_id", "name", "value_hash")
+    names = dict.fromkeys(columns, f"'{tenant}{number}'")
     expressions = names | {
         "tenant_id": f"'{tenant}'",
         "id": identity(tenant, table.name, number),
@@ -49,6 +50,7 @@ def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
         "from_id": identity(tenant, "memories", number),
         "to_id": identity(tenant, "memories", 1 - number),
         "entity_id": identity(tenant, "entities", number),
+        "merge_id": identity(tenant, "user_merges", number),
         "position": str(number),
     }
     there = " ON CONFLICT DO NOTHING" if table.name in COUNTED else ""
@@ -186,6 +188,8 @@ def test_a_foreign_key_accepts_its_own_tenant_s_rows_alone(
         run_as(app, "a", *refer("b"))
 
 
+MERGES = ("user_merge_rows", "user_merges")
+"""Tables that name two users each, directly or by their merge."""
 OF_USERS = [table for table in TABLES if table.name in {*OWNED, *BELONGING}]
 of_users = pytest.mark.parametrize("table", OF_USERS, ids=lambda table: table.name)
 
@@ -252,6 +256,18 @@ def test_a_bound_caller_sees_its_own_answers_alone(app: psycopg.Connection) -> N
     assert [seen("a0", "a0"), seen("", "a0"), seen("b0", "a0"), seen("a0")] == [1, 0, 0, ROWS]
 
 
+@pytest.mark.parametrize("name", MERGES)
+def test_a_bound_caller_sees_the_merges_from_and_into_its_users_alone(app: psycopg.Connection, name: str) -> None:
+    def seen(*users: str) -> int:
+        with app.transaction(force_rollback=True):
+            name_tenant(app, "a")
+            app.execute("UPDATE user_merges SET into_user = 'known' WHERE from_user = 'a0'")
+            name_users(app, *users)
+            return len(tenants_seen(app, metadata.tables[name]))
+
+    assert [seen("a0"), seen("known"), seen("a1"), seen("a0", "a1"), seen("a7")] == [1, 1, 1, ROWS, 0]
+
+
 def test_a_name_is_no_pattern_and_no_list(app: psycopg.Connection) -> None:
     for name in ("a0,a1", "{a0,a1}", "a%", '"a0"', "a_", "A0", "a0 "):
         with app.transaction():
@@ -271,7 +287,7 @@ def test_every_table_that_knows_users_is_bound_to_them() -> None:
     assert (set(OWNED), set(BELONGING)) == (owned, belonging)
     assert {table.name for table in TABLES} - owned - belonging == {
         "tenants", "api_keys", "key_history", "idempotency_keys", "job_runs", "metadata", "alembic_version",
-        "rate_limits", "erasures", "history_seals",
+        "rate_limits", "erasures", "history_seals", *MERGES,
     } - set(UNTENANTED)  # fmt: skip
 
 
@@ -291,13 +307,15 @@ def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) ->
     found, triggered, views = (sorted(catalogue(database, query)) for query in ours)
     assert found == [
         ("history_erased", True), ("history_purged", True), ("history_sealed", True),
-        ("memories_added_counted", False), ("memories_changed_counted", False), ("memories_removed_counted", False),
-        ("sources_noted", False), ("tenant_refused", False), ("tenant_usage", False), ("turns_added_counted", False),
+        ("memories_added_counted", False), ("memories_changed_counted", False), ("memories_moved_counted", False),
+        ("memories_removed_counted", False), ("sources_noted", False), ("tenant_refused", False),
+        ("tenant_usage", False), ("turns_added_counted", False), ("turns_moved_counted", False),
         ("turns_removed_counted", False), ("unit_changed", False), ("units_removed", False),
     ]  # fmt: skip
     assert triggered == [
-        ("memories_added_counted",), ("memories_changed_counted",), ("memories_removed_counted",), ("sources_noted",),
-        ("turns_added_counted",), ("turns_removed_counted",), ("unit_changed",), ("units_removed",),
+        ("memories_added_counted",), ("memories_changed_counted",), ("memories_moved_counted",),
+        ("memories_removed_counted",), ("sources_noted",), ("turns_added_counted",), ("turns_moved_counted",),
+        ("turns_removed_counted",), ("unit_changed",), ("units_removed",),
     ]  # fmt: skip
     assert views == []
 
@@ -358,6 +376,7 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
         (name, f"user_{command.lower()}", command) for name in BELONGING for command in ("SELECT", "UPDATE", "DELETE")
     }
     whole = {(name, "user_isolation", "ALL") for name in OWNED} | {("idempotency_keys", "caller_isolation", "ALL")}
+    whole |= {(name, "user_isolation", "ALL") for name in MERGES}
     assert {policy[:3] for policy in narrower} == by_command | whole
     assert all("memplane.users" in str(policy[3]) for policy in narrower)
     assert {policy[4] for policy in policies} == {None}

@@ -195,6 +195,12 @@ class UserErased(Conflict):
     code = "user_erased"
 
 
+class UserMerged(Conflict):
+    """The user was merged into another one, whose name is to be used from now on."""
+
+    code = "user_merged"
+
+
 class ProposalExpired(Conflict):
     """Nobody decided on the proposal in time: it applies nothing any more."""
 

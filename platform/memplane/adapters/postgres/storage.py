@@ -27,7 +27,7 @@ from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
-from memplane.adapters.postgres.scopes import ScopeMemory, freshen
+from memplane.adapters.postgres.scopes import ScopeMemory, freshen, reread
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
@@ -395,7 +395,7 @@ async def _tenant_usage(session: Session, day: str) -> Usage:
 
 
 WAYS = Ways(
-    _candidates, _lock, freshen, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
+    _candidates, _lock, freshen, reread, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
 )  # fmt: skip
 
 

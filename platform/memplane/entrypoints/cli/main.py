@@ -35,6 +35,7 @@ from memplane.entrypoints.cli import (
     tombstones,
     tracking,
     transfer,
+    users,
     worker,
 )
 from memplane.entrypoints.cli.bench import bench_app
@@ -93,6 +94,7 @@ for _panel, _commands in (
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(users.app, rich_help_panel=_USER)
 app.command("export", rich_help_panel=_USER)(exporting.export)
 app.command("import", rich_help_panel=_USER)(importing.take_in)
 app.add_typer(conflicts.app, rich_help_panel=_CONSENT)

@@ -41,7 +41,7 @@ class _Export(StreamingResponse):
 @router.get(
     "/{user_id:text}/export",
     response_class=Response,
-    responses=described(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    responses=described(404, 409) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
     summary="Export a user",
 )
 async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None) -> Response:
@@ -50,7 +50,7 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
     One without its end was cut off. For fully trusted keys with `admin`; a key of an agent gets its categories, one of
     no agent that may act for each gets all. A user that nobody knows has no records.
     """
-    return _Export(app.exports, app.exports.begin(caller, user_id, agent))
+    return _Export(app.exports, await app.exports.begin(caller, user_id, agent))
 
 
 @router.post("/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")
