@@ -66,14 +66,11 @@ def items_in_database(source: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _item(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row in the form of `Item.dict()`."""
+    """A row in the form of `Item.dict()`; SQLite has the value as JSON, in text or bytes."""
     found = {name: _plain(row[name]) for name in _COLUMNS if row.get(name) is not None}
     value = found.get("value")
-    return {
-        **found,
-        "namespace": str(row["prefix"]).split("."),
-        "value": json.loads(value) if isinstance(value, str) else value,
-    }
+    whole = json.loads(value) if isinstance(value, str | bytes) else value
+    return {**found, "namespace": str(row["prefix"]).split("."), "value": whole}
 
 
 def _plain(value: object) -> object:

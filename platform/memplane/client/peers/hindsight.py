@@ -51,7 +51,7 @@ def convert(document: Document, by: Conversion) -> Converted:
     opinion = ["opinion"] if kind == "opinion" else []
     return fields.memory(
         fields.text("id", "source_id"), content, owner=owner, categories=strings(fields.take("tags")),
-        tags=[*opinion, *strings(fields.take("entities"))], type=_TYPES[kind],
+        tags=[*opinion, *strings(document.fields.get("entities"))], type=_TYPES[kind],
         event_time=next((each for each in times if each), None),
         confidence=confidence if isinstance(confidence, float | int) and 0 <= confidence <= 1 else None,
     )  # fmt: skip

@@ -19,8 +19,10 @@ MODULES = {Peer.MEM0: mem0, Peer.LANGGRAPH: langgraph, Peer.ZEP: zep, Peer.HINDS
 _LISTS = frozenset().union(*(module.LISTS for module in MODULES.values()))
 _MAX_RECORD = 4_000_000
 """Bytes of a line, or of a file that is one record."""
+_MAX_DEPTH = 100
 _LOOKED_AT = 20
 _PLAIN = frozenset({"string", "number", "boolean"})
+_OPEN, _CLOSE = frozenset({"start_map", "start_array"}), frozenset({"end_map", "end_array"})
 _MORE = ("next", "next_cursor")
 _ASIDE = frozenset({"metadata"})
 """What stands beside the records of an export and is about the whole of it."""
@@ -90,9 +92,11 @@ def _in_file(path: Path, *, strict: bool) -> _Found:
     with path.open("rb") as file:
         first = _first_line(file)
     beginning = first.lstrip(_SPACE)[:1]
-    if beginning == b"{" and _is_document(first) and path.stat().st_size > len(first):
+    if beginning == b"{" and len(first) < min(_MAX_RECORD, path.stat().st_size) and _is_document(first):
         yield from _lines(path)
     elif beginning == b"[":
+        if strict and (error := _head(lambda: path.open("rb")).error):
+            raise error
         yield from _items(lambda: path.open("rb"), "item", "", {})
     elif beginning == b"{":
         yield from _whole(lambda: path.open("rb"), path.stat().st_size, strict=strict)
@@ -170,15 +174,18 @@ def _head(open_: Opener) -> _Head:
     head = _Head()
     with open_() as file:
         try:
-            for prefix, event, value in ijson.parse(file, use_float=True):
-                if not prefix or "." in prefix:
-                    continue
-                if event == "start_array":
-                    head.lists.append(prefix)
-                elif event == "start_map":
-                    head.objects.append(prefix)
-                elif event in _PLAIN:
-                    head.plain[prefix] = value
+            depth, name = 0, ""
+            for event, value in ijson.basic_parse(file, use_float=True):
+                if depth == 1 and event == "map_key":
+                    name = value
+                elif depth == 1 and event in _OPEN:
+                    (head.lists if event == "start_array" else head.objects).append(name)
+                elif depth == 1 and event in _PLAIN:
+                    head.plain[name] = value
+                depth += (event in _OPEN) - (event in _CLOSE)
+                if depth > _MAX_DEPTH:
+                    # the time to read it would grow with the square of its depth
+                    raise Invalid("invalid_export", f"it is nested deeper than {_MAX_DEPTH} levels")
         except ijson.JSONError as error:
             head.error = _broken(error)
     head.objects = [each for each in head.objects if each not in _ASIDE]

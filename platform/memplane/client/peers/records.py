@@ -222,7 +222,7 @@ class Fields:
         known = [own.get(each, slug(each)) for each in names]
         category = next((each for each in known if each in self.by.categories), self.by.category)
         if category is None:
-            named = f"no category of the policy in {', '.join(names)}" if names else "no category"
+            named = f"{', '.join(names)}, which the policy does not know" if names else "none"
             return left_out(self.document, LeftOut.NO_CATEGORY, named, owner)
         others = [name for name, each in zip(names, known, strict=True) if each != category]
         line: dict[str, object] = {"record": "memory", "category": category, "content": content}
@@ -292,7 +292,7 @@ def strings(value: object) -> list[str]:
 
 
 def _has_value(value: object) -> bool:
-    return value is not None and value != "" and value != [] and value != {}
+    return value is not None and value not in ("", [], {})  # 0 and False are values
 
 
 def _plain(value: object) -> object:

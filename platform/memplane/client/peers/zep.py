@@ -1,7 +1,7 @@
 """Zep: sessions or threads with messages, facts, and the edges and nodes of a graph; Graphiti's too.
 
-The fields are those of zep-cloud 4.0.1 (zep_cloud/types/: edge, node, episode, message, thread), of zep-python 2.0.2 for
-the community edition (zep_python/types/: fact, message, session, memory), and of graphiti-core 0.31.2 (edges, nodes).
+The fields are those of zep-cloud 4.0.1 (zep_cloud/types/: edge, node, episode, message, thread), of zep-python 2.0.2
+for the community edition (zep_python/types/: fact, message, session, memory), of graphiti-core 0.31.2 (edges, nodes).
 """
 
 from collections.abc import Mapping
@@ -66,11 +66,11 @@ def _fact(fields: Fields, owner: str | None) -> Converted:
     expired = fields.time("expired_at")
     created = fields.time("created_at")
     relation = fields.text("name")
-    ends = [fields.text(f"{end}_node_name") for end in ("source", "target")]
+    ends = [fields.document.fields.get(f"{end}_node_name") for end in ("source", "target")]
     fields.keep(created_at=created if valid else None, expired_at=expired if invalid else None, relation=relation)
     fields.drop("score", "relevance", "fact_embedding", "rating", "source_node_labels", "target_node_labels")
     return fields.memory(
-        fields.text(*_ID), content, owner=owner, tags=[each for each in ends if each],
+        fields.text(*_ID), content, owner=owner, tags=[each for each in ends if isinstance(each, str)],
         event_time=valid or created, valid_from=valid, valid_until=invalid or expired,
         thread_id=fields.document.around.get("session_id") or fields.document.around.get("thread_id"),
     )  # fmt: skip

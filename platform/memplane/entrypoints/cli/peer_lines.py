@@ -122,8 +122,8 @@ class PeerLines:
         ).fetchall()
         if rows:
             named = "; ".join(f"{count} name {detail}" for detail, count in rows[:_SHOWN])
-            told = f"records without a category: {named}. Give them one with --category, or say theirs under "
-            raise Invalid("no_category", f"{told}`categories` of --map")
+            advice = "give them one with --category, or say which theirs are under `categories` of --map"
+            raise Invalid("no_category", f"records without a category of the policy: {named}; {advice}")
 
     def _assign(self, user: str | None) -> None:
         """Say whose each line is.
