@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 import yaml
 
+from memplane.adapters.import_lines import ImportLines, Part
 from memplane.client.errors import Invalid, MemplaneClientError
 from memplane.client.peers import (
     Conversion,
@@ -28,14 +29,16 @@ from memplane.client.peers import (
 from memplane.entrypoints.cli.ledger import LEFT_OUT, PROGRESS, Ledger
 from memplane.entrypoints.cli.options import DEFAULT_AGENT, POSTGRES, settings_of
 from memplane.entrypoints.cli.output import ExitCode, plain, show
-from memplane.entrypoints.cli.peer_lines import SUFFIX, Part, PeerLines
+from memplane.entrypoints.cli.peer_lines import entries, fill
 from memplane.entrypoints.cli.progress import bar
 from memplane.entrypoints.cli.sending import Target, batches, send_all
 from memplane.entrypoints.cli.session import Session, session
+from memplane.entrypoints.cli.sources import Entry
 
 if TYPE_CHECKING:  # what help does not wait for
     from memplane.domain.policy import Policy
 
+LINES = ".import-lines.sqlite"
 _MAX_MAP = 1_000_000
 _SHOWN = 20
 _BUCKETS: Mapping[str, str] = {
@@ -131,13 +134,12 @@ def import_export(wanted: PeerImport, *, as_json: bool) -> None:
     beside, about = wanted.beside(), _about(wanted)
     progress = beside.with_name(beside.name + PROGRESS)
     going_on = progress.exists() and not wanted.restart
-    lines = PeerLines(beside.with_name(beside.name + SUFFIX), about, restart=not going_on)
+    lines = ImportLines(beside.with_name(beside.name + LINES), about, restart=not going_on)
     try:
         if not lines.is_whole:
             own = wanted.agent is None and wanted.key is None
-            lines.fill(_converted(wanted, policy), wanted.user, lambda each: writer_of(policy, each) if own else None)
-            if lines.is_foreign:
-                raise Invalid("unknown_export", f"none of its {lines.count} records is one of {wanted.peer}'s")
+            records = _converted(wanted, policy)
+            fill(lines, records, wanted.user, lambda each: writer_of(policy, each) if own else None)
         ledger = Ledger.begin(beside, about, restart=wanted.restart)
         with ExitStack() as stack:
             sending = _Sending(wanted, lines, ledger, stack)
@@ -159,7 +161,7 @@ class _Sending:
     """Lines on their way to a server, by the agents that may store them."""
 
     wanted: PeerImport
-    lines: PeerLines
+    lines: ImportLines
     ledger: Ledger
     stack: ExitStack
     _sessions: dict[str | None, Session] = field(default_factory=dict)
@@ -172,9 +174,9 @@ class _Sending:
             skip, before = min(before, part.size), max(0, before - part.size)
             if skip == part.size:
                 continue
-            target = Target(self._session(part.writer), part.user or "", False, self.ledger, self.lines.note)
+            target = Target(self._session(part.writer), part.user or "", False, self.ledger, self._note)
             try:
-                for _ in send_all(target, batches(self.lines.entries(part, skip))):
+                for _ in send_all(target, batches(entries(self.lines, part, skip))):
                     done(self.ledger.done)
             except MemplaneClientError as error:
                 if not self.ledger.done and error.status is not None and error.status < 500:
@@ -189,9 +191,12 @@ class _Sending:
                 continue
             opened = self._session(part.writer)
             if memories:
-                self.lines.found(part, _memories(opened, part.user))
+                self.lines.note_found(part, _memories(opened, part.user))
             for thread in threads:
-                self.lines.found(part, _turns(opened, part, thread))
+                self.lines.note_found(part, _turns(opened, part, thread))
+
+    def _note(self, became: Iterable[tuple[Entry, str]]) -> None:
+        self.lines.note((entry.line, outcome) for entry, outcome in became)
 
     def _session(self, writer: str | None) -> Session:
         if writer not in self._sessions:
@@ -272,7 +277,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _report(wanted: PeerImport, lines: PeerLines, ledger: Ledger) -> dict[str, object]:
+def _report(wanted: PeerImport, lines: ImportLines, ledger: Ledger) -> dict[str, object]:
     counts: Counter[str] = Counter()
     for outcome, number in ledger.outcomes.items():
         counts[_BUCKETS[outcome]] += number
@@ -282,8 +287,8 @@ def _report(wanted: PeerImport, lines: PeerLines, ledger: Ledger) -> dict[str, o
     document |= {"outcomes": dict(ledger.outcomes), "left_out_because": lines.left_out()}
     document |= {"unmapped_fields": lines.unmapped(), "verified": None}
     if wanted.verify:
-        checked, found, missing = lines.verified()
-        document["verified"] = {"checked": checked, "found": found, "missing": missing[:_SHOWN]}
+        done = lines.verification()
+        document["verified"] = {"checked": done.checked, "found": done.found, "missing": done.missing[:_SHOWN]}
     document["is_one_page"] = not wanted.is_database and pages_missing(Path(wanted.source))
     return document | {"refused_file": ledger.refusals if named else None}
 
