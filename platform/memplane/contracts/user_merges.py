@@ -3,6 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
+from pydantic import StrictBool
+
 from memplane.contracts.base import Message, Name, Request
 
 
@@ -11,14 +13,14 @@ class UserMergeRequest(Request):
 
     into: Name
     """The user that has the records from then on; it may be new."""
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Answer what would move, and change nothing."""
 
 
 class UserUnmergeRequest(Request):
     """The undoing of a merge."""
 
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Answer what would go back, and change nothing."""
 
 
