@@ -172,7 +172,7 @@ class TestThePlan:
         by_event = {each["event"]: each for each in dry["dry_run"]["changes"]}
         ended, added = by_event["SUPERSEDE"], by_event["ADD"]
         assert (ended["memory_id"], ended["before"], ended["rule"]) == (old, BERLIN, "words")
-        assert ended["words"] == {"common": ["Vera", "lives"], "old": ["Berlin"], "new": ["Munich"]}
+        assert ended["words"] == {"common": ["vera", "lives"], "old": ["berlin"], "new": ["munich"]}
         assert (added["memory_id"], added["before"], added["after"]) == (None, None, MUNICH)
         assert texts(caller) == {BERLIN}
 
