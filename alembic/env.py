@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import context
 
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.tenant_removals import OPERATOR
 from memplane.adapters.sql.tables import metadata
 from memplane.adapters.sqlite.engine import configure
 
@@ -27,7 +28,7 @@ def run() -> None:
             connection.execute(sa.text("SET lock_timeout = '10s'"))
             connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), {"key": LOCK})
             connection.commit()
-        context.configure(connection=connection, target_metadata=[metadata, PASSING], transactional_ddl=True)
+        context.configure(connection=connection, target_metadata=[metadata, PASSING, OPERATOR], transactional_ddl=True)
         with context.begin_transaction():
             context.run_migrations()
             if connection.dialect.name == "postgresql":

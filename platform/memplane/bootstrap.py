@@ -56,6 +56,7 @@ from memplane.application.jobs.thinking import Thinking
 from memplane.application.key_admin import KeyAdministration
 from memplane.application.key_uses import KeyUses
 from memplane.application.keys import Keys
+from memplane.application.merging_users import MergeUsers
 from memplane.application.offload import Workers
 from memplane.application.periodic import Periodic
 from memplane.application.policy_admin import PolicyAdministration
@@ -137,7 +138,7 @@ class Application:
         self.verdicts, self.revert = Verdicts(*deciding), RevertWrites(*deciding)
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
-        self.replay = ReplayErasures(self.storage, self.erase, now)
+        self.replay, self.merge_users = ReplayErasures(self.storage, self.erase, now), MergeUsers(*deciding)
         self.audit, self.policy_admin = VerifyHistory(self.storage), PolicyAdministration(self.policies)
         self.close_session = CloseSessions(self.storage, gateway)
         self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)

@@ -11,7 +11,11 @@ from support.callers import USER, Caller, Json, Tenant, refused
 from support.nights import Night
 from support.telling import say, write
 
-WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite")
+THINGS = (
+    "The user owns a piano.", "Boats moor at the northern pier.", "Tax returns are due in May.",
+    "Ana met Ben in Vienna.", "Green tea helps against headaches.", "Trains to Graz leave hourly.",
+)  # fmt: skip
+"""So unlike each other that none is related to another: each is one entry."""
 
 
 @pytest.fixture
@@ -24,11 +28,11 @@ def seal(tenant: Tenant) -> Callable[[], None]:
 @pytest.fixture
 def sealed(tenant: Tenant, supervisor: Caller, seal: Callable[[], None]) -> Tenant:
     """A tenant with a sealed history, in two batches."""
-    for word in WORDS[:3]:
-        write(supervisor, f"The user owns a {word}.")
+    for thing in THINGS[:3]:
+        write(supervisor, thing)
     seal()
-    for word in WORDS[3:]:
-        write(supervisor, f"The user owns a {word}.")
+    for thing in THINGS[3:]:
+        write(supervisor, thing)
     seal()
     return tenant
 
@@ -56,7 +60,7 @@ class TestClean:
     def test_nothing_is_wrong(self, sealed: Tenant, supervisor: Caller, admin: Caller) -> None:
         found = verify(admin)
         assert (found["fault"], found["verified"], found["sealed"], found["unsealed"]) == (None, 6, 6, 0)
-        write(supervisor, "The user owns a lamp.")
+        write(supervisor, "Lamps flicker at night.")
         assert verify(admin, anchor=found["head"])["unsealed"] == 1
         assert Head.parse(found["head"]).position == 6
         assert sealed.count("history_seals") == 2
@@ -74,7 +78,7 @@ class TestClean:
         self, sealed: Tenant, supervisor: Caller, admin: Caller, seal: Callable[[], None]
     ) -> None:
         anchor = verify(admin)["head"]
-        gone = write(supervisor, "The user owns a lamp.", user_id="ben")["id"]
+        gone = write(supervisor, "Lamps flicker at night.", user_id="ben")["id"]
         supervisor.delete(f"/v1/memories/{gone}")
         assert admin.post("/v1/admin/purge", {"memory_id": gone, "early": True}).status_code == 200
         assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
@@ -84,7 +88,7 @@ class TestClean:
             seal()
         assert found["sealed"] > 6
         rows = sealed.rows("SELECT * FROM history WHERE tenant_id = %(tenant)s AND erased_by IS NOT NULL")
-        assert len(rows) >= len(WORDS) + 2
+        assert len(rows) >= len(THINGS) + 2
         assert {(row["salt"], row["new_ref"]) for row in rows} == {(None, None)}
         change(sealed, "UPDATE history SET new_ref = 'forged'", 2)  # the control: what lost its words gets none again
         assert verify(admin)["fault"]["position"] == 2
@@ -155,6 +159,6 @@ class TestAccess:
         before = verify(admin)["head"]
         Night(sealed).run("seal")
         assert verify(admin)["head"] == before
-        say(supervisor, write(supervisor, "The user owns a lamp.")["id"], "pin", pinned=True)
+        say(supervisor, write(supervisor, "Lamps flicker at night.")["id"], "pin", pinned=True)
         Night(sealed).run("seal")
         assert verify(admin, anchor=before)["sealed"] == 8

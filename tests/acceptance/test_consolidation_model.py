@@ -189,7 +189,7 @@ def test_without_a_model_it_says_so(postgres_server: RunningServer) -> None:
     told(caller, *TYRES)
     done = Night(made).run("consolidation")
     assert (done.counts["pairs"], done.skipped) == (0, "no model")
-    assert events(caller, caller.get("/v1/memories").json()["items"][0]["id"]) == ["ADD"]
+    assert events(caller, caller.get("/v1/memories").json()["items"][0]["id"]) == ["LINK", "ADD"]
 
 
 @pytest.mark.parametrize(("verdict", "left"), [("different", 0), ("unsure", 1)])

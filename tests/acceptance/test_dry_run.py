@@ -171,8 +171,8 @@ class TestThePlan:
         assert (dry["outcome"], dry["id"], dry["overruled"]) == ("superseded", NIL, [old])
         by_event = {each["event"]: each for each in dry["dry_run"]["changes"]}
         ended, added = by_event["SUPERSEDE"], by_event["ADD"]
-        assert (ended["memory_id"], ended["before"], ended["rule"]) == (old, BERLIN, "updated")
-        assert ended["words"] == {"slot": ["vera", "lives"], "old": ["berlin"], "new": ["munich"]}
+        assert (ended["memory_id"], ended["before"], ended["rule"]) == (old, BERLIN, "words")
+        assert ended["words"] == {"common": ["vera", "lives"], "old": ["berlin"], "new": ["munich"]}
         assert (added["memory_id"], added["before"], added["after"]) == (None, None, MUNICH)
         assert texts(caller) == {BERLIN}
 

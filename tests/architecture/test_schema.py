@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.tenant_removals import OPERATOR
 from memplane.adapters.sql.tables import metadata
 
 NOT_BY_TENANT = {
@@ -15,7 +16,7 @@ TABLES = {
     "consent_proposals", "checkpoints", "checkpoint_blobs", "checkpoint_writes", "supervisor_checkpoints",
     "user_context", "context_signals", "key_history", "erasures", "history_seals", "memory_sources",
     "sessions", "token_budgets", "pair_checks", "job_users", "user_activity", "undo_records",
-    "user_settings", "user_usage",
+    "user_merge_rows", "user_merges", "user_settings", "user_usage",
 }  # fmt: skip
 
 
@@ -43,9 +44,13 @@ def faults(table: sa.Table) -> list[str]:
 def test_the_schema_has_the_tables_that_it_should() -> None:
     assert set(metadata.tables) == TABLES
     assert set(PASSING.tables) == {"rate_limits", "unit_removals"}
+    assert set(OPERATOR.tables) == {"tenant_removals"}
 
 
-@pytest.mark.parametrize("table", [*metadata.sorted_tables, *PASSING.sorted_tables], ids=lambda table: table.name)
+EVERY = [*metadata.sorted_tables, *PASSING.sorted_tables, *OPERATOR.sorted_tables]
+
+
+@pytest.mark.parametrize("table", EVERY, ids=lambda table: table.name)
 def test_every_key_begins_with_the_tenant(table: sa.Table) -> None:
     assert not table.c.tenant_id.nullable
     assert faults(table) == []

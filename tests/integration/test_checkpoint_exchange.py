@@ -7,8 +7,11 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from memplane.adapters.postgres.checkpoint_exchange import MOST, CheckpointExchange
+from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.statements import Statement
-from memplane.domain.errors import StaleCheckpoint, StorageError
+from memplane.application.transaction import CheckpointStore, UnitOfWork
+from memplane.domain.errors import NotFound, StaleCheckpoint, StorageError
+from memplane.domain.principal import Reach
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
 from support.graph_stores import running
@@ -86,5 +89,33 @@ def test_a_few_writes_become_one_statement_and_many_do_not(database: Database) -
             await connection.execute(one.sql, one.values)  # type: ignore[arg-type]  # made of ours
             cursor = await connection.execute("SELECT count(*) FROM tenants WHERE tenant_id LIKE 'x%'")
             assert await cursor.fetchone() == (MOST,)
+
+    asyncio.run(run())
+
+
+def test_a_save_works_on_a_connection_that_was_rolled_back(database: Database) -> None:
+    """After a rollback the driver deallocates what it prepared on the connection, and with it what exchanges did."""
+
+    async def failing(uow: UnitOfWork) -> None:
+        await uow.keys.all()
+        raise NotFound("taken back")
+
+    async def run() -> None:
+        tenant = database.new_tenant()
+        storage = PostgresStorage(database.url, pool_size=2)
+        await storage.open()
+        try:
+            for _ in range(8):  # often enough for the driver to prepare them
+                await storage.write(Reach(tenant), lambda uow: uow.keys.all())
+            await storage.write_checkpoints(Reach(tenant), erased)
+            with pytest.raises(NotFound):
+                await storage.write(Reach(tenant), failing)
+            await storage.write(Reach(tenant), lambda uow: uow.keys.all())
+            await storage.write_checkpoints(Reach(tenant), erased)
+        finally:
+            await storage.close()
+
+    async def erased(store: CheckpointStore) -> object:
+        return await store.erased("ana")
 
     asyncio.run(run())

@@ -40,10 +40,11 @@ def commands(served: Served, user: str) -> dict[str, tuple[str, ...]]:
         "purge": ("purge", "--user", user),
         "revert": ("revert", "--agent", "stylist", "--since", "2020-01-01"),
         "erase": ("erase", user),
+        "users merge": ("users", "merge", user, "--into", f"{user}-known"),
     }
 
 
-@pytest.mark.parametrize("name", ["reject", "consents reject", "purge", "revert", "erase"])
+@pytest.mark.parametrize("name", ["reject", "consents reject", "purge", "revert", "erase", "users merge"])
 class TestAsking:
     """Each of the commands."""
 
@@ -67,7 +68,10 @@ class TestAsking:
         said = user if name == "erase" else "y"
         yes = served.run(*command, stdin=f"{said}\n", terminal=True)
         assert yes.code == 0, yes.err
-        assert known(served, user) == ([] if name in {"reject", "erase"} else [HALL])
+        if name == "users merge":
+            assert known(served, f"{user}-known") == [HALL]
+        else:
+            assert known(served, user) == ([] if name in {"reject", "erase"} else [HALL])
 
     def test_the_question_names_the_user_and_whether_it_can_be_undone(self, served: Served, name: str) -> None:
         user = f"c{name}"

@@ -63,7 +63,7 @@ def test_a_dry_run_tells_and_changes_nothing(served: Served, command: tuple[str,
     assert "dry run: nothing was stored" in done.out
     assert record(served, memory).version == 1
     assert contents(served, user) == ["Vera lives in Berlin."]
-    assert served.run(*command, memory, *words).code == 0
+    assert served.run(*command, memory, *words, *(["--yes"] if command == ("reject",) else [])).code == 0
     assert record(served, memory).version > 1  # the control
 
 

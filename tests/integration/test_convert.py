@@ -25,8 +25,8 @@ from support.cluster import Database
 
 TABLES = [table for table in tables.metadata.sorted_tables if table.name not in tables.DERIVED]
 Files = Callable[..., Side]
-FIXED = {"importance": 3, "confidence": 0.5, "tenant_id": "default"}
-ONLY_HERE = {"alembic_version", "search_epoch", "rate_limits", "unit_removals"} | tables.DERIVED
+FIXED = {"importance": 3, "confidence": 0.5}
+ONLY_HERE = {"alembic_version", "search_epoch", "rate_limits", "unit_removals", "tenant_removals"} | tables.DERIVED
 
 VALUES: dict[type[Any], Callable[[str, int], object]] = {
     UtcTime: lambda _, number: datetime(2026, 1, 2, 3, 4, 5, 60 + number, tzinfo=UTC) + timedelta(days=number),
@@ -53,10 +53,11 @@ def value(column: sa.Column[Any], number: int) -> object:
     raise AssertionError(f"no value for {column.table.name}.{column.name}: teach this test its type")
 
 
-def rows(table: sa.Table, count: int, made: dict[str, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def rows(table: sa.Table, tenant: str, count: int, made: dict[str, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Rows of a table; what refers to other tables refers to their rows."""
     for number in range(1, count + 1):
-        row = {column.name: value(column, number) for column in table.columns}
+        row = {column.name: value(column, number) for column in table.columns if column.computed is None}
+        row["tenant_id"] = tenant
         for key in table.foreign_key_constraints:
             shift = 1 if key.name == "fk_relations_to" else 0
             found = made[key.referred_table.name][(number - 1 + shift) % len(made[key.referred_table.name])]
@@ -69,7 +70,8 @@ def fill(side: Side, count: int = 3) -> None:
     made: dict[str, list[dict[str, Any]]] = {}
     with side.transaction() as connection:
         for table in TABLES:
-            made[table.name] = list(rows(table, 1 if table is tables.tenants else count, made))
+            each = 1 if table is tables.tenants else count
+            made[table.name] = list(rows(table, side.tenant, each, made))
             connection.execute(sa.insert(table), made[table.name])
 
 
@@ -79,7 +81,7 @@ def held(side: Side) -> dict[str, list[Any]]:
         return {
             table.name: sorted(
                 json.dumps({name: canonical(cell) for name, cell in row.items() if name != "tenant_id"}, sort_keys=True)
-                for row in connection.execute(sa.select(table)).mappings()
+                for row in connection.execute(sa.select(table).where(table.c.tenant_id == side.tenant)).mappings()
                 if table is not tables.settings or row["name"] != MARK
             )
             for table in TABLES

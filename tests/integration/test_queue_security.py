@@ -128,6 +128,7 @@ def test_the_catalogue_has_no_wider_rights(database: Database, cluster: Cluster)
     expected |= {
         (table, "tenant_isolation", (cluster.app_role,)) for table in ("procrastinate_jobs", "procrastinate_events")
     }
+    expected.add(("procrastinate_jobs", "tenant_removal", (cluster.owner_role,)))
     assert {(table, name, tuple(roles)) for table, name, roles in policies} == expected
     assert powers == [(False,)]
 

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.tenant_removals import OPERATOR
 from memplane.adapters.sql.tables import APPEND_ONLY, metadata
 from support.cluster import Cluster, Database, Databases
 from support.filling import insert
@@ -28,6 +29,8 @@ BELONGING = {"history", "memory_entities", "memory_sources", "relations", "entit
 COUNTED = {"user_usage"}
 """Tables of which triggers make a row for each user."""
 UNTENANTED = {"alembic_version": "the schema's revision: one row for all, which the application may only read"}
+READ_ONLY = {table.name for table in OPERATOR.sorted_tables}
+"""Tables of tenants that the schema's owner alone writes."""
 NAMED = {table.name: table for table in TABLES}
 by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
@@ -38,7 +41,8 @@ def identity(tenant: str, kind: str, number: int) -> str:
 
 def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
     """An INSERT of one of a tenant's rows, which refers to other rows of the tenant alone."""
-    names = dict.fromkeys(("user_id", "scope", "thread_id", "key_id", "name", "value_hash"), f"'{tenant}{number}'")
+    columns = ("user_id", "from_user", "into_user", "scope", "thread_id", "key_id", "name", "value_hash")
+    names = dict.fromkeys(columns, f"'{tenant}{number}'")
     expressions = names | {
         "tenant_id": f"'{tenant}'",
         "id": identity(tenant, table.name, number),
@@ -46,6 +50,7 @@ def row(table: sa.Table, tenant: str, number: int, **given: str) -> str:
         "from_id": identity(tenant, "memories", number),
         "to_id": identity(tenant, "memories", 1 - number),
         "entity_id": identity(tenant, "entities", number),
+        "merge_id": identity(tenant, "user_merges", number),
         "position": str(number),
     }
     there = " ON CONFLICT DO NOTHING" if table.name in COUNTED else ""
@@ -183,6 +188,8 @@ def test_a_foreign_key_accepts_its_own_tenant_s_rows_alone(
         run_as(app, "a", *refer("b"))
 
 
+MERGES = ("user_merge_rows", "user_merges")
+"""Tables that name two users each, directly or by their merge."""
 OF_USERS = [table for table in TABLES if table.name in {*OWNED, *BELONGING}]
 of_users = pytest.mark.parametrize("table", OF_USERS, ids=lambda table: table.name)
 
@@ -249,6 +256,18 @@ def test_a_bound_caller_sees_its_own_answers_alone(app: psycopg.Connection) -> N
     assert [seen("a0", "a0"), seen("", "a0"), seen("b0", "a0"), seen("a0")] == [1, 0, 0, ROWS]
 
 
+@pytest.mark.parametrize("name", MERGES)
+def test_a_bound_caller_sees_the_merges_from_and_into_its_users_alone(app: psycopg.Connection, name: str) -> None:
+    def seen(*users: str) -> int:
+        with app.transaction(force_rollback=True):
+            name_tenant(app, "a")
+            app.execute("UPDATE user_merges SET into_user = 'known' WHERE from_user = 'a0'")
+            name_users(app, *users)
+            return len(tenants_seen(app, metadata.tables[name]))
+
+    assert [seen("a0"), seen("known"), seen("a1"), seen("a0", "a1"), seen("a7")] == [1, 1, 1, ROWS, 0]
+
+
 def test_a_name_is_no_pattern_and_no_list(app: psycopg.Connection) -> None:
     for name in ("a0,a1", "{a0,a1}", "a%", '"a0"', "a_", "A0", "a0 "):
         with app.transaction():
@@ -268,7 +287,7 @@ def test_every_table_that_knows_users_is_bound_to_them() -> None:
     assert (set(OWNED), set(BELONGING)) == (owned, belonging)
     assert {table.name for table in TABLES} - owned - belonging == {
         "tenants", "api_keys", "key_history", "idempotency_keys", "job_runs", "metadata", "alembic_version",
-        "rate_limits", "erasures", "history_seals",
+        "rate_limits", "erasures", "history_seals", *MERGES,
     } - set(UNTENANTED)  # fmt: skip
 
 
@@ -288,13 +307,15 @@ def test_there_is_nothing_that_runs_with_another_s_rights(database: Database) ->
     found, triggered, views = (sorted(catalogue(database, query)) for query in ours)
     assert found == [
         ("history_erased", True), ("history_purged", True), ("history_sealed", True),
-        ("memories_added_counted", False), ("memories_changed_counted", False), ("memories_removed_counted", False),
-        ("sources_noted", False), ("tenant_usage", False), ("turns_added_counted", False),
+        ("memories_added_counted", False), ("memories_changed_counted", False), ("memories_moved_counted", False),
+        ("memories_removed_counted", False), ("sources_noted", False), ("tenant_refused", False),
+        ("tenant_usage", False), ("turns_added_counted", False), ("turns_moved_counted", False),
         ("turns_removed_counted", False), ("unit_changed", False), ("units_removed", False),
     ]  # fmt: skip
     assert triggered == [
-        ("memories_added_counted",), ("memories_changed_counted",), ("memories_removed_counted",), ("sources_noted",),
-        ("turns_added_counted",), ("turns_removed_counted",), ("unit_changed",), ("units_removed",),
+        ("memories_added_counted",), ("memories_changed_counted",), ("memories_moved_counted",),
+        ("memories_removed_counted",), ("sources_noted",), ("turns_added_counted",), ("turns_moved_counted",),
+        ("turns_removed_counted",), ("unit_changed",), ("units_removed",),
     ]  # fmt: skip
     assert views == []
 
@@ -333,7 +354,7 @@ def test_every_table_forces_row_security_on_everybody(database: Database) -> Non
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')",
     )
     flags = {name: (enabled, forced) for name, enabled, forced in secured if name not in UNTENANTED}
-    assert flags == dict.fromkeys([table.name for table in TABLES], (True, True))
+    assert flags == dict.fromkeys([*(table.name for table in TABLES), *READ_ONLY], (True, True))
 
 
 def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database) -> None:
@@ -344,16 +365,18 @@ def test_every_table_has_the_tenant_s_policy_and_no_wider_one(database: Database
     )
     tenant = "((tenant_id)::text = NULLIF(current_setting('memplane.tenant'::text, true), ''::text))"
     key = "((key_id)::text = NULLIF(current_setting('memplane.key'::text, true), ''::text))"
-    expected = {(name, "tenant_isolation", "ALL", tenant) for name in (table.name for table in TABLES)}
+    expected = {(name, "tenant_isolation", "ALL", tenant) for name in [*(table.name for table in TABLES), *READ_ONLY]}
     wider = {policy[:4] for policy in policies if policy[5] == "PERMISSIVE"}
     listing = "(current_setting('memplane.listing'::text, true) = 'tenants'::text)"
-    lookups = {("api_keys", "key_lookup", "SELECT", key), ("tenants", "tenant_listing", "SELECT", listing)}
+    lookups = {("api_keys", "key_lookup", "SELECT", key)}
+    lookups |= {(name, "tenant_listing", "SELECT", listing) for name in ("tenants", "tenant_removals")}
     assert wider == expected | lookups
     narrower = [policy for policy in policies if policy[5] == "RESTRICTIVE"]
     by_command = {
         (name, f"user_{command.lower()}", command) for name in BELONGING for command in ("SELECT", "UPDATE", "DELETE")
     }
     whole = {(name, "user_isolation", "ALL") for name in OWNED} | {("idempotency_keys", "caller_isolation", "ALL")}
+    whole |= {(name, "user_isolation", "ALL") for name in MERGES}
     assert {policy[:3] for policy in narrower} == by_command | whole
     assert all("memplane.users" in str(policy[3]) for policy in narrower)
     assert {policy[4] for policy in policies} == {None}
@@ -370,7 +393,19 @@ def test_the_application_s_rights_are_the_least_that_it_needs(database: Database
         rights.setdefault(name, set()).add(right)
     grow, change = {"SELECT", "INSERT"}, {"SELECT", "INSERT", "UPDATE", "DELETE"}
     expected = {name: grow if name in APPEND_ONLY else change for name in (table.name for table in TABLES)}
-    assert rights == expected | {name: {"SELECT"} for name in UNTENANTED}
+    assert rights == expected | {name: {"SELECT"} for name in (*UNTENANTED, *READ_ONLY)}
+
+
+def test_a_removal_is_seen_by_its_tenant_and_changed_by_none(database: Database) -> None:
+    with psycopg.connect(database.admin_url) as admin:
+        for tenant in TENANTS:
+            admin.execute(insert(OPERATOR.tables["tenant_removals"], tenant_id=f"'{tenant}'"))
+    with psycopg.connect(database.url) as app:
+        name_tenant(app, "a")
+        assert app.execute("SELECT tenant_id FROM tenant_removals").fetchall() == [("a",)]
+        for change in ("DELETE FROM tenant_removals", "UPDATE tenant_removals SET actor = 'x'"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), app.transaction():
+                app.execute(change)
 
 
 def test_the_application_s_role_is_nobody_special(database: Database, cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.application import accesses as accesses_module
 from memplane.application.accesses import AccessLog
+from memplane.application.browse import Listing
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
 from memplane.application.ingest import MAX_BATCH
@@ -145,8 +146,8 @@ class TestLimits:
     @pytest.mark.parametrize("limit", [0, 201])
     def test_pages(self, app: RunningApplication, limit: int) -> None:
         with pytest.raises(LimitExceeded, match="it must be 1 to 200"):
-            app.run(app.wired.browse.list(SUPERVISOR, limit=limit))
-        assert app.run(app.wired.browse.list(SUPERVISOR, limit=200)).items == []
+            app.run(app.wired.browse.list(SUPERVISOR, Listing(), limit=limit))
+        assert app.run(app.wired.browse.list(SUPERVISOR, Listing(), limit=200)).items == []
 
     def test_names(self, app: RunningApplication) -> None:
         assert app.run(app.wired.remember.create(SUPERVISOR, replace(NEW, user_id="u" * 255))).outcome == "created"

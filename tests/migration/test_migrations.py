@@ -13,6 +13,7 @@ from alembic.migration import MigrationContext
 
 from memplane.adapters.postgres.provision import check_schema, migrate
 from memplane.adapters.postgres.rates import PASSING
+from memplane.adapters.postgres.tenant_removals import OPERATOR
 from memplane.adapters.sql import migrations
 from memplane.adapters.sql.revisions import head
 from memplane.adapters.sql.tables import metadata
@@ -72,7 +73,7 @@ def differences(database: Database) -> list[object]:
     with connected(database) as connection:
         opts = {"compare_type": True, "compare_server_default": True, "include_object": _in_models}
         context = MigrationContext.configure(connection, opts=opts)
-        return list(compare_metadata(context, [metadata, PASSING]))
+        return list(compare_metadata(context, [metadata, PASSING, OPERATOR]))
 
 
 def test_up_down_and_up_again(empty: Database, cluster: Cluster) -> None:
@@ -145,6 +146,7 @@ def test_the_migrated_schema_is_what_the_models_would_make(database: Database, e
     with connected(empty) as connection:
         metadata.create_all(connection)
         PASSING.create_all(connection)
+        OPERATOR.create_all(connection)
         connection.commit()
     differ = catalogue(database) ^ catalogue(empty)
     assert {row for row in differ if not any(name in str(row) for name in POSTGRES_ALONE)} == set()

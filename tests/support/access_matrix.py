@@ -265,6 +265,13 @@ ACCESS: Sequence[Access] = (
         "POST", "/v1/users/{user_id:text}/erase", _ADMIN, Categories.NONE, Tenants.OPERATED,
         body=lambda _: {"confirm": USER},
     ),
+    Access(
+        "POST", "/v1/users/{user_id:text}/merge", _ADMIN, Categories.NONE, Tenants.OPERATED,
+        body=lambda _: {"into": "another"},
+    ),
+    Access(
+        "POST", "/v1/users/{user_id:text}/unmerge", _ADMIN, Categories.NONE, Tenants.OPERATED, body=lambda _: {},
+    ),
     Access("GET", "/v1/admin/policy", _ADMIN, Categories.NONE, Tenants.NONE),
     Access(
         "POST", "/v1/admin/policy/check", _ADMIN, Categories.NONE, Tenants.NONE,

@@ -170,6 +170,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "verdicts of a tenant": lambda reader: reader.verdicts(refusing(), before=IDS[0], limit=50),
     "verdicts by their ids": lambda reader: reader.verdicts(refusing(ids=IDS), before=None, limit=50),
     "values of erased users": lambda reader: reader.verdicts(refusing(erased=True), before=IDS[0], limit=50),
+    "merged user": lambda reader: reader.merged_into("user-3"),
     "time zones": lambda reader: reader.time_zones(["user-3", "user-4"]),
     "context": lambda reader: reader.context(replace(NAMED, turns=False), 200),
     "later history": lambda reader: reader.history(NAMED, nth(3), before=IDS[0], limit=50),

@@ -176,7 +176,7 @@ class Conversion:
         """The tenant and the mark, in one transaction."""
         (tenant,) = source.execute(_rows_of(self._source, tables.tenants)).mappings()
         with self._target.transaction() as target:
-            target.execute(sa.insert(tables.tenants), [self._moved(tenant)])
+            target.execute(sa.insert(tables.tenants), [self._moved(tables.tenants, tenant)])
             target.execute(sa.insert(tables.settings), [self._marked(identity, "begun")])
 
     def _mark(self, identity: str, state: str) -> None:
@@ -207,13 +207,14 @@ class Conversion:
         copied = 0
         for batch in found.mappings().partitions():
             with self._target.transaction() as target:
-                target.execute(sa.insert(table), [self._moved(row) for row in batch])
+                target.execute(sa.insert(table), [self._moved(table, row) for row in batch])
             copied += len(batch)
             told(table.name, done + copied, rows)
         return copied
 
-    def _moved(self, row: Any) -> Row:  # noqa: ANN401 - SQLAlchemy's row mapping
-        return {**row, "tenant_id": self._target.tenant}
+    def _moved(self, table: sa.Table, row: Any) -> Row:  # noqa: ANN401 - SQLAlchemy's row mapping
+        stored = {column.name: row[column.name] for column in table.columns if column.computed is None}
+        return stored | {"tenant_id": self._target.tenant}
 
     def _compare(self, source: sa.Connection, copied: dict[str, int]) -> Iterator[Compared]:
         with self._target.transaction(snapshot=True) as target:

@@ -13,7 +13,7 @@ from memplane.application.ports import Clock, Storage
 from memplane.application.records import Access
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.co_recall import APART, pairs_of
-from memplane.domain.errors import StorageError
+from memplane.domain.errors import StorageError, TenantRemoved
 from memplane.domain.principal import Reach
 
 logger = logging.getLogger("memplane.accesses")
@@ -75,6 +75,8 @@ class AccessLog:
                 self._counted(
                     tenant, await self._storage.write(Reach(tenant), partial(self._written, accesses=accesses))
                 )
+            except TenantRemoved:
+                logger.info("tenant %s was removed; what waited for it is dropped", tenant)
             except StorageError as error:
                 logger.warning("accesses of %s not written yet: %s", tenant, error)
                 self._waiting = [*accesses, *self._waiting][-MAX_WAITING:]

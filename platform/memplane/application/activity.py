@@ -10,7 +10,7 @@ from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.activity import present_since, stretches_of
-from memplane.domain.errors import StorageError
+from memplane.domain.errors import StorageError, TenantRemoved
 from memplane.domain.principal import Principal, Reach
 
 logger = logging.getLogger("memplane.activity")
@@ -96,6 +96,8 @@ class ActivityLog:
                 await self._storage.write(Reach(tenant), partial(self._written, users=users, now=now))
                 self._begin_day(now)
                 _add(self._read, tenant, users)
+            except TenantRemoved:
+                logger.info("tenant %s was removed; what waited for it is dropped", tenant)
             except StorageError as error:
                 logger.warning("activity of users of %s not written yet: %s", tenant, error)
                 self._waiting.update((tenant, user) for user in users)

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from memplane.application.activity import ActivityLog
+from memplane.application.aliases import require_unmerged
 from memplane.application.asking import MAX_QUERY_TERMS
 from memplane.application.gateway import clean_filters
 from memplane.application.offload import offload
@@ -159,6 +160,8 @@ class Browse:
                 ids = sorted((each for each in scores if before is None or each < before), reverse=True)[: limit + 1]
                 units = await reader.units(scope, ids)
                 found = [unit for each in ids if isinstance(unit := units.get(each), Memory)]
+            if not found:
+                await require_unmerged(reader, principal, scope.filters.user_id)
         page, named = _page(found, limit), scope.filters.user_id
         self._activity.read(principal, {each.user_id for each in page.items} if named is None else {named})
         return Listed(page.items, page.next, {each.id: scores[each.id] for each in page.items if each.id in scores})

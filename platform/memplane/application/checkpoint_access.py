@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from memplane.application.aliases import refuse_alias
 from memplane.application.transaction import CheckpointStore
 from memplane.domain.erasure import made_at
 from memplane.domain.errors import CategoryForbidden, UserErased, VisibilityForbidden
@@ -37,19 +38,25 @@ def let_in(principal: Principal, policy: Policy) -> None:
         )
 
 
-async def refuse_erased(store: CheckpointStore, user_id: str, asked: datetime, *based_on: str | None) -> None:
-    """Stop here when the state that is to be stored is of somebody who was erased since.
+async def refuse_gone(
+    principal: Principal, store: CheckpointStore, user_id: str, asked: datetime, *based_on: str | None
+) -> None:
+    """Stop here when the state that is to be stored is of somebody who was erased since, or merged into another user.
 
     Args:
+        principal: the caller.
         store: of the transaction.
         user_id: the user.
         asked: when the request came.
         based_on: checkpoints that it goes on from: a run that began before an erasure still holds the conversation.
 
     Raises:
+        UserMerged: the user was merged into another one.
         UserErased: the user is being erased, or was since.
     """
-    refuse_finished(await store.erased(user_id), asked, *based_on)
+    erased = await store.erased(user_id)
+    refuse_alias(principal, await store.merged_into(user_id))
+    refuse_finished(erased, asked, *based_on)
 
 
 def refuse_finished(erased: Iterable[datetime | None], asked: datetime, *based_on: str | None) -> None:

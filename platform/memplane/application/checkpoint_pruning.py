@@ -7,7 +7,7 @@ from datetime import timedelta
 from memplane.application.checkpoints import pruned
 from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
-from memplane.domain.errors import StorageError
+from memplane.domain.errors import StorageError, TenantRemoved
 from memplane.domain.lineage import Retention
 from memplane.domain.principal import Reach
 
@@ -57,7 +57,7 @@ class PruneCheckpoints:
         for tenant in await self._storage.tenants():
             try:
                 done = await self(tenant, self._keep, self._age)
-            except StorageError as error:
+            except (StorageError, TenantRemoved) as error:
                 logger.warning("checkpoints of %s not pruned: %s", tenant, error)
                 continue
             threads, checkpoints = threads + done.threads, checkpoints + done.checkpoints

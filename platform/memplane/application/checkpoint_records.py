@@ -201,9 +201,11 @@ class Arrived:
         standing: the checkpoints that it is to fit.
         revision: of the thread's memory.
         erased: when its user was erased, ``None`` for an erasure under way.
+        merged_into: whom its user was merged into.
     """
 
     state: Supervised
     standing: Sequence[Standing]
     revision: int
     erased: Sequence[datetime | None]
+    merged_into: str | None = None

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from memplane.application.activity import ActivityLog
-from memplane.application.checkpoint_access import let_in, refuse_erased, refuse_finished
+from memplane.application.aliases import refuse_alias, require_unmerged
+from memplane.application.checkpoint_access import let_in, refuse_finished, refuse_gone
 from memplane.application.checkpoint_records import (
     Arrival,
     NewCheckpoint,
@@ -116,6 +117,7 @@ class Checkpoints:
 
         async def work(checkpoints: CheckpointStore) -> None:
             found = await checkpoints.arrive(place, new.id, now)
+            refuse_alias(principal, found.merged_into)
             refuse_finished(found.erased, now, new.parent)
             placement = lineage.place(Arriving(new.id, new.parent, new.empty), found.standing, fork=fork)
             before = after = found.state
@@ -144,7 +146,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> bool:
-            await refuse_erased(uow.checkpoints, thread.user_id, now, *(each.new.id for each in arrivals))
+            await refuse_gone(principal, uow.checkpoints, thread.user_id, now, *(each.new.id for each in arrivals))
             state = await uow.checkpoints.open(thread, now)
             if await uow.checkpoints.nodes(thread):
                 return False
@@ -173,7 +175,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(checkpoints: CheckpointStore) -> None:
-            await refuse_erased(checkpoints, place.thread.user_id, now, checkpoint_id)
+            await refuse_gone(principal, checkpoints, place.thread.user_id, now, checkpoint_id)
             await checkpoints.add_writes(place, checkpoint_id, writes)
 
         if writes:
@@ -194,6 +196,8 @@ class Checkpoints:
             return []
         self._activity.read(principal, wanted.users or ())
         async with self._storage.reading(principal.reach) as reader:
+            if wanted.users is not None and len(wanted.users) == 1:
+                await require_unmerged(reader, principal, next(iter(wanted.users)))
             if matches is None:
                 return await reader.checkpoints.find(wanted)
             keys = [key for key, metadata in await reader.checkpoints.told(wanted) if matches(metadata)]
@@ -232,7 +236,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> None:
-            await refuse_erased(uow.checkpoints, target.user_id, now)
+            await refuse_gone(principal, uow.checkpoints, target.user_id, now)
             for thread in sorted((source, target), key=lambda each: (each.user_id, each.thread_id)):
                 await uow.checkpoints.lock(thread)
             if await uow.checkpoints.nodes(target):
@@ -293,6 +297,8 @@ class Checkpoints:
         self._let_in(principal)
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.checkpoints.supervised(thread)
+            if found is None:
+                await require_unmerged(reader, principal, thread.user_id)
         if found is None:
             raise NotFound(_MISSING)
         self._activity.read(principal, (thread.user_id,))
@@ -312,7 +318,7 @@ class Checkpoints:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> Supervised:
-            await refuse_erased(uow.checkpoints, thread.user_id, now)
+            await refuse_gone(principal, uow.checkpoints, thread.user_id, now)
             before = await uow.checkpoints.open(thread, now)
             _refuse_other_version(before, version)
             after = replace(before, data={**before.data, **sections}, version=before.version + 1, updated_at=now)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.beside import Placed, neighbours, supersede, suspect
 from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import Gateway, Write, clean_id
@@ -103,6 +104,7 @@ class Conflicts:
         filters = Filters(user_id=clean_id(user_id, "user_id"))
         scope = read_scope(principal, policy, allowed, self._clock(), filters).as_of(None, None)
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             found = await reader.conflicts(scope, before=before, limit=limit + 1)
             ids = sorted({each for pair in found[:limit] for each in (pair.from_id, pair.to_id)})
             units = await reader.units(scope, ids) if ids else {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.deciding import MISSING, Decided, Ruling, decide
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
@@ -89,6 +90,7 @@ class Consents:
             field=clean_id(wanted.field, "field"),
         )
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, user)
             found = await reader.proposals(query, before=before, limit=limit + 1)
         return found[:limit], len(found) > limit
 
@@ -190,6 +192,7 @@ class Consents:
         allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), filters)
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             return await reader.context(replace(scope.as_of(None, None), turns=False), MAX_FIELDS)
 
     async def _carried_out(

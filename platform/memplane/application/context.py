@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.asking import Asking, category_of, work_on
 from memplane.application.gateway import clean_id
 from memplane.application.offload import offload
@@ -142,6 +143,8 @@ class TellContext:
             whole = replace(scope, categories=policy.allowlist(agent).read, procedures=True)
             delta = await thread_delta(reader, whole, user, call.thread_id, call.since_rev)
             found = await _found(reader, scope, policy, call, (query, by))
+            if not any(found.units.values()):  # as in a question
+                await require_unmerged(reader, principal, user)
         work = work_on([unit for units in found.units.values() for unit, _, _ in units])
         context = await offload(work, _told, found, delta, call, policy)
         told = [item for part in context.sections for item in part.items]

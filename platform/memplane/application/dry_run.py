@@ -1,6 +1,6 @@
 """Dry runs: a write is carried out in its transaction, and the transaction is rolled back."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -8,12 +8,11 @@ from uuid import UUID
 
 from memplane.application.browse import told
 from memplane.application.effects import Change
+from memplane.application.explaining import words_of
 from memplane.application.gateway import Gateway, Write
-from memplane.application.offload import offload
 from memplane.application.once import Once
 from memplane.application.records import Proposal
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.comparison import Compared, aligned_words
 from memplane.domain.history import HistoryEvent
 from memplane.domain.memory import Visibility
 from memplane.domain.principal import KeyScope, Principal
@@ -41,7 +40,7 @@ class PlannedChange:
         before: its text before the change.
         after: its text after it.
         rule: the rule that decided: a verdict of the comparison, or a rule of the extraction.
-        words: the words that the rule compared, where it compared two texts.
+        words: the words that the rule went by: `common`, `old` and `new` of two texts, or those `matched` in a turn.
         meta: what else the history would note.
     """
 
@@ -51,7 +50,7 @@ class PlannedChange:
     before: str | None
     after: str | None
     rule: str | None
-    words: Compared | None
+    words: Mapping[str, Sequence[str]]
     meta: Mapping[str, object]
 
 
@@ -122,9 +121,7 @@ class DryRun(Gateway):
         proposals: list[Proposal] = []
         for write in self._writes:
             scope = _readable(write, principal, agent)
-            changes += [
-                await _planned(each, scope, new_ids) for each in write.effects.changes if scope.permits(each.memory)
-            ]
+            changes += [_planned(each, scope, new_ids) for each in write.effects.changes if scope.permits(each.memory)]
             if Visibility.PRIVATE in scope.visibilities:  # where proposals lie
                 proposals += [each for each in write.effects.proposals if each.category in scope.categories]
         return Plan(tuple(changes), tuple(proposals), new_ids)
@@ -135,15 +132,12 @@ def _readable(write: Write, principal: Principal, agent: str | None) -> Scope:
     return read_scope(principal, write.policy, allowed, write.now)
 
 
-async def _planned(change: Change, scope: Scope, new_ids: Collection[UUID]) -> PlannedChange:
+def _planned(change: Change, scope: Scope, new_ids: Collection[UUID]) -> PlannedChange:
     shown = told(change.entry, scope)
-    words, meta = None, shown.meta
-    other, own = meta.get("said"), shown.old_ref
-    if isinstance(other, str) and own is not None:
-        words = await offload(len(own) + len(other), aligned_words, own, other)
+    meta = {name: value for name, value in shown.meta.items() if name != "words"}
     rule = meta.get("rule") or meta.get("verdict") or (change.memory.attributes.get("rule") if change.is_new else None)
     memory_id = None if change.memory.id in new_ids else change.memory.id
     return PlannedChange(
         change.entry.event, memory_id, change.memory.category, shown.old_ref, shown.new_ref,
-        None if rule is None else str(rule), words, meta,
+        None if rule is None else str(rule), words_of(shown.meta), meta,
     )  # fmt: skip

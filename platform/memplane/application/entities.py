@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
@@ -68,6 +69,7 @@ class Entities:
         wanted = EntityQuery(kind=clean_id(kind, "kind"), key=key_of(named) if named else None)
         scope = self._scope(principal, agent, user)
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, user)
             found = await reader.entities(scope, wanted, limit)
         self._gateway.activity.read(principal, (user,))
         return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+from memplane.application.aliases import refuse_alias
 from memplane.application.erasures import Buried, Ledger
 from memplane.application.gateway import clean_id
 from memplane.application.once import Once, replayed
@@ -69,6 +70,7 @@ class EraseUsers:
             ScopeForbidden: the key lacks ``admin``.
             TrustTooLow: it is not fully trusted.
             UserForbidden: it may not touch the user.
+            UserMerged: the user was merged into another one, with which it is erased.
             CategoryForbidden: it is bound to agents that do not read and write every category.
             Invalid: the name is not confirmed.
             StorageUnavailable: the database or the ledger cannot be written; what was erased before is noted.
@@ -80,8 +82,14 @@ class EraseUsers:
         actor = "erased" if user in principal.actor else principal.actor
         begun = Erasure(new_id(), "", actor, policy, self._clock(), user_id=user)
         await replayed(self._storage, principal, once)
-        erasure = await self._storage.write(_whole(principal), lambda uow: self._begun(uow, begun), locks(user))
+        merged, erasure = await self._storage.write(
+            _whole(principal), lambda uow: self._begun_with_aliases(uow, principal, begun), locks(user)
+        )
         for _ in range(MOST_BATCHES):
+            if merged:  # first: once the user is erased nothing tells whom it was merged from
+                merged[0] = await self.go_on(principal.tenant, merged[0])
+                merged = merged if merged[0].finished_at is None else merged[1:]
+                continue
             if erasure.finished_at is not None:
                 break
             erasure = await self.go_on(principal.tenant, erasure, None if once is None else (principal.namespace, once))
@@ -94,7 +102,12 @@ class EraseUsers:
             ScopeForbidden, TrustTooLow, UserForbidden, CategoryForbidden: as for the erasure.
         """
         user = self._authorised(principal, user_id)
-        return await self._storage.write(_whole(principal), lambda uow: uow.erasures.count(user))
+
+        async def counted(uow: UnitOfWork) -> Mapping[str, int]:
+            await _refuse_alias(uow, principal, user)
+            return await uow.erasures.count(user)
+
+        return await self._storage.write(_whole(principal), counted)
 
     def _authorised(self, principal: Principal, user_id: str) -> str:
         principal.require(KeyScope.ADMIN)
@@ -102,6 +115,17 @@ class EraseUsers:
         user = principal.touch(clean_id(user_id, "user_id") or "")
         require_every_category(principal, self._policies.current)
         return user
+
+    async def _begun_with_aliases(
+        self, uow: UnitOfWork, principal: Principal, new: Erasure
+    ) -> tuple[list[Erasure], Erasure]:
+        """The erasure of a user, and those of users that were merged into it, each with a receipt of its own."""
+        await _refuse_alias(uow, principal, new.user_id or "")
+        aliases = await uow.merges.aliases(new.user_id or "")
+        await uow.lock_users([name for alias in aliases for name in locks(alias)])
+        begun = await self._begun(uow, new)
+        of = [await self._begun(uow, replace(new, id=new_id(), user_id=alias)) for alias in aliases]
+        return [each for each in of if each.finished_at is None], begun
 
     async def _begun(self, uow: UnitOfWork, new: Erasure) -> Erasure:
         """The erasure of the user that is under way, or a new one: from now on nothing is written of the user."""
@@ -146,6 +170,11 @@ class EraseUsers:
         if done.finished_at is not None:
             await self._storage.scrub(tenant)
         return done
+
+
+async def _refuse_alias(uow: UnitOfWork, principal: Principal, user: str) -> None:
+    merge = (await uow.merges.standing([user])).get(user)
+    refuse_alias(principal, None if merge is None else merge.into_user)
 
 
 def require_every_category(principal: Principal, policy: Policy, deed: str = "an erasure") -> None:
@@ -221,6 +250,7 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
     if whole:
         counts.update(await uow.checkpoints.erase(user))
         counts.update(await store.finish(user, now))
+        counts["user_merges"] = await uow.merges.forget(user)
     return Batch({name: count for name, count in counts.items() if count}, whole, buried)
 
 

@@ -32,6 +32,10 @@ class Erasures(Protocol):
         """The tenant's keys for hashes of what was erased, the oldest first; none while nobody was."""
         ...
 
+    async def fences(self, users: Collection[str]) -> tuple[list[bytes], Mapping[str, str]]:
+        """The tenant's keys, and into whom some users were merged, by their names; in one exchange."""
+        ...
+
     async def add_key(self, key: bytes, now: datetime) -> None:
         """Store a key beside those that there are; one that is there stays as it is."""
         ...

@@ -167,7 +167,7 @@ def fired(decisions: Sequence[HistoryEntry]) -> FiredRule | None:
         for found in (meta, about):
             if isinstance(found, Mapping) and (rule := _rule_of(found)) is not None:
                 verdict = found.get("verdict")
-                return FiredRule(entry.event, entry.ts, rule, str(verdict) if verdict else None, _words_of(found))
+                return FiredRule(entry.event, entry.ts, rule, str(verdict) if verdict else None, words_of(found))
     return None
 
 
@@ -179,7 +179,8 @@ def _rule_of(meta: Mapping[str, object]) -> str | None:
     return str(meta["verdict"]) if isinstance(meta.get("verdict"), str) else None
 
 
-def _words_of(meta: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
+def words_of(meta: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
+    """The words that a rule went by, as its history entry has them."""
     kept = meta.get("words")
     found = dict(kept) if isinstance(kept, Mapping) else {}
     if isinstance(meta.get("matched"), list):

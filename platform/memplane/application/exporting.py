@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.browse import told
 from memplane.application.gateway import clean_id
 from memplane.application.portable import PortableReader, Record
@@ -60,13 +61,14 @@ class Exports:
         self._clock = clock
         self._running = 0
 
-    def begin(self, principal: Principal, user_id: str, agent: str | None = None) -> Exported:
-        """What an export covers; nothing is read yet.
+    async def begin(self, principal: Principal, user_id: str, agent: str | None = None) -> Exported:
+        """What an export covers; none of it is read yet.
 
         Raises:
             ScopeForbidden: the key lacks ``admin`` or ``memory:read``.
             TrustTooLow: it is not fully trusted.
             AgentForbidden, UserForbidden: it does not reach the agent or the user.
+            UserMerged: the user was merged into another one.
         """
         principal.require(KeyScope.ADMIN)
         principal.require(KeyScope.READ)
@@ -75,6 +77,8 @@ class Exports:
         categories = readable(principal, policy, agent)
         scope = read_scope(principal, policy, categories, now, Filters(user_id=clean_id(user_id, "user_id")))
         scope = replace(scope, states=tuple(State), trust_states=tuple(TrustState))
+        async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
         graves = (*categories, *sorted({grave(f) for name in categories for f in policy.sensitive_fields(name)}))
         return Exported(scope.filters.user_id or "", now, policy.digest, categories, graves, scope, principal)
 

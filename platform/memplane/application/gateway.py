@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memplane.application.activity import ActivityLog
+from memplane.application.aliases import refuse_alias
 from memplane.application.effects import Change, Effects
 from memplane.application.embedders import Embedders
 from memplane.application.embedding_guard import EmbeddingGuard
@@ -99,10 +100,16 @@ class Write:
         """Look up where values of some users are buried.
 
         Raises:
+            UserMerged: one of them was merged into another user.
             UserErased: one of them is being erased, or was since the request came.
         """
         unknown = [user for user in users if user not in self._graves]
-        self._graves.update(await graves_of(self.uow.erasures, unknown, self.now))
+        if not unknown:
+            return
+        keys, merged = await self.uow.erasures.fences(unknown)
+        for user in unknown:
+            refuse_alias(self.principal, merged.get(user))
+        self._graves.update(await graves_of(self.uow.erasures, unknown, self.now, keys))
 
     async def graves(self, user_id: str) -> Sequence[Grave]:
         """Where values of a user are buried who was erased once.

@@ -8,18 +8,20 @@ from memplane.domain.erasure import Erasure, Grave
 from memplane.domain.errors import UserErased
 
 
-async def graves_of(erasures: Erasures, users: Collection[str], asked: datetime) -> Mapping[str, Sequence[Grave]]:
+async def graves_of(
+    erasures: Erasures, users: Collection[str], asked: datetime, keys: Sequence[bytes]
+) -> Mapping[str, Sequence[Grave]]:
     """Where values of users are buried, of each who was erased before a request came.
 
     Args:
         erasures: of the transaction.
         users: whom no other transaction writes now.
         asked: when the request came.
+        keys: the tenant's, by which names are hashed.
 
     Raises:
         UserErased: one of them is being erased, or was since.
     """
-    keys = await erasures.keys() if users else []
     if not keys:
         return dict.fromkeys(users, ())
     found = {user: [Grave.of(key, user) for key in keys] for user in users}

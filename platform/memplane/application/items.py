@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.asking import Asking
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.offload import in_thread
@@ -163,6 +164,8 @@ class Items:
         scope = self._scope(principal, Below(address.user_id, address.category), agent)
         async with self._asking.storage.reading(principal.reach) as reader:
             found = [item for memory in await reader.named(scope, [address.name]) if (item := item_of(memory))]
+            if not found:
+                await require_unmerged(reader, principal, scope.filters.user_id)
         await self._read(principal, scope, found, agent, refresh=refresh)
         return found[0] if found else None
 
@@ -191,6 +194,8 @@ class Items:
                 shown = best[search.offset : limit]
                 items = await _whole(reader, scope, [each.id for each in shown])
                 found = [(items[each.id], each.score) for each in shown if each.id in items]
+            if not found:
+                await require_unmerged(reader, principal, scope.filters.user_id)
         await self._read(principal, scope, [item for item, _ in found], agent, refresh=refresh)
         return found
 
@@ -203,6 +208,8 @@ class Items:
         scope = self._scope(principal, below, agent)
         async with self._asking.storage.reading(principal.reach) as reader:
             found = await reader.items(scope, below.labels)
+            if not found:
+                await require_unmerged(reader, principal, scope.filters.user_id)
         return sorted({each.namespace for each in found})
 
     def _scope(self, principal: Principal, below: Below, agent: str | None) -> Scope:

@@ -8,7 +8,7 @@ from memplane.application.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import StorageError
+from memplane.domain.errors import StorageError, TenantRemoved
 from memplane.domain.principal import Reach
 
 logger = logging.getLogger("memplane.keys")
@@ -54,6 +54,8 @@ class KeyUses:
         for tenant, moments in taken.items():
             try:
                 await self._storage.write(Reach(tenant), partial(_written, moments=moments))
+            except TenantRemoved:
+                logger.info("tenant %s was removed; what waited for it is dropped", tenant)
             except StorageError as error:
                 logger.warning("last use of keys of %s not written: %s", tenant, error)
 

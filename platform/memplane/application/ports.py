@@ -178,6 +178,10 @@ class Reader(Protocol):
         """Statistics and operational events."""
         ...
 
+    async def merged_into(self, user_id: str) -> str | None:
+        """The user that another one was merged into; ``None`` for one that was not."""
+        ...
+
     async def time_zones(self, users: Collection[str]) -> Mapping[str, str]:
         """The time zones that some users set."""
         ...

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from memplane.application.aliases import refuse_alias
 from memplane.application.gateway import Write
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
@@ -55,6 +56,8 @@ class ReadQuotas:
         day = _day(now)
 
         async def look(uow: UnitOfWork) -> Standings:
+            if user_id is not None and (merged := await uow.merges.standing([user_id])):
+                refuse_alias(principal, merged[user_id].into_user)
             tenant = Standing(await uow.usage.of_tenant(day), quotas.tenant)
             user = None if user_id is None else Standing(await uow.usage.of_user(user_id, day), quotas.user)
             return Standings(tenant, user, _midnight(now))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.asking import ON_DEMAND, SEARCH, Asking, category_of, work_on
 from memplane.application.browse import Conflicting, conflicting
 from memplane.application.gateway import clean_filters, clean_id
@@ -136,6 +137,8 @@ class RecallMemories:
         async with asking.storage.reading(principal.reach) as reader:
             by = By(profile, asking.embedders.own.name, asked, question.threshold)
             ranking, rendered = await self._ranked(reader, scope, query, by, question, policy)
+            if not rendered.items:  # of a merged user nothing is found, so that only an empty answer has to look
+                await require_unmerged(reader, principal, scope.filters.user_id)
             memories = [item.unit for item in rendered.items if question.full and isinstance(item.unit, Memory)]
             conflicts = await conflicting(reader, scope.narrowed_to_permission(), memories)
             # whatever the question narrows: else a revision passes whose change the agent was never told

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.beside import Placed
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
@@ -174,6 +175,7 @@ class Recovery:
         believed = tuple(each for each in TrustState if each is not TrustState.REJECTED)
         wanted = replace(scope, states=_LOST, trust_states=believed, filters=since)
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             found = await reader.memories(wanted, before=chosen.before, limit=chosen.limit + 1)
         return found[: chosen.limit], len(found) > chosen.limit
 

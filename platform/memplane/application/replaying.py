@@ -11,11 +11,13 @@ from memplane.application.ports import Clock, Storage
 from memplane.application.records import Burial
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.erasure import ERASED, REJECTED, Erasure, Grave
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import Conflict, Invalid
 from memplane.domain.principal import Reach
 from memplane.domain.text import instant
 
 Note = Mapping[str, Any]
+TENANT_REMOVAL = "tenant_removal"
+"""The type of the lines that tell of the removal of a tenant."""
 
 
 @dataclass(slots=True)
@@ -58,10 +60,17 @@ class ReplayErasures:
             entries: the lines of ledgers, in any order; one that is there twice counts once.
 
         Raises:
+            Conflict: a tenant is here again that was removed, which is the schema's owner's to do again.
             Invalid: a line is not whole.
         """
         done: list[Replayed] = []
-        for (tenant, receipt), noted in _gathered(entries).items():
+        lines = list(entries)
+        for tenant in sorted({str(each["tenant"]) for each in lines if each["type"] == TENANT_REMOVAL}):
+            if await self._storage.has_tenant(tenant):
+                raise Conflict(
+                    f"the tenant '{tenant}' was removed and is here again: run `memplane tenants remove --replay` first"
+                )
+        for (tenant, receipt), noted in _gathered(each for each in lines if each["type"] != TENANT_REMOVAL).items():
             if noted.erasure is None:
                 raise Invalid(f"the ledger has tombstones of receipt {receipt}, and not the receipt")
             if not await self._storage.has_tenant(tenant):

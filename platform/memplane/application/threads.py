@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memplane.application.activity import ActivityLog
+from memplane.application.aliases import require_unmerged
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Reader, Storage
 from memplane.application.tracking_records import TurnSpan
@@ -70,6 +71,7 @@ class Threads:
         allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=clean_id(user_id, "user_id")))
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
             delta = await thread_delta(reader, scope, user, thread, since)
         self._activity.read(principal, () if user is None else (user,))
@@ -108,6 +110,7 @@ class Threads:
         if Visibility.PRIVATE not in scope.visibilities:
             raise TrustTooLow("turns are in the private store, which this key does not see")
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
             mine = replace(scope, filters=Filters(user_id=user))
             found = [] if user is None else await reader.turns_of(mine, thread, span, limit + 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.browse import MAX_PAGE
 from memplane.application.gateway import clean_id
 from memplane.application.ports import Accesses, Clock, Policies, Storage
@@ -75,6 +76,7 @@ class Tracking:
         )
         await self._accesses.flush()  # what this process has seen so far is told too
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, user)
             found = await reader.tracking.events(scope, query)
         shown = found[:limit]
         if not query.stores:  # what it was similar to may be in a store that the reader does not see
@@ -102,6 +104,7 @@ class Tracking:
         since = scope.now - min(timedelta(days=days), policy.lifecycle.keep_events)
         await self._accesses.flush()
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, scope.filters.user_id)
             groups, complete = await reader.tracking.memories(scope, MOST)
             seen = scope.turns and Visibility.PRIVATE in scope.visibilities
             asked = await reader.tracking.on_demand(scope, since) if seen else None

@@ -39,6 +39,7 @@ from memplane.application.removals import Removals
 from memplane.application.reverts import Reverts
 from memplane.application.session_records import Closings
 from memplane.application.usage import SettingsStore, UsageStore
+from memplane.application.user_merges import UserMerges
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.conflicts import ConflictVerdict
 from memplane.domain.embeddings import InForce
@@ -302,6 +303,10 @@ class CheckpointStore(Protocol):
         """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
         ...
 
+    async def merged_into(self, user_id: str) -> str | None:
+        """The user that another one was merged into, once no merge can begin; ``None`` for one that was not."""
+        ...
+
     async def open(self, thread: Thread, now: datetime) -> Supervised:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
         ...
@@ -448,6 +453,7 @@ class UnitOfWork(Protocol):
     reverts: Reverts
     settings: SettingsStore
     usage: UsageStore
+    merges: UserMerges
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
         """Work within the transaction that is taken back alone when it fails.

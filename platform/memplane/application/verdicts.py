@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from memplane.application.aliases import require_unmerged
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Reader, Storage
@@ -125,6 +126,7 @@ class Verdicts:
             scopes = principal.users
         query = BuriedQuery(principal.tenant, _places(policy, categories), scopes, wanted.erased)
         async with self._storage.reading(principal.reach) as reader:
+            await require_unmerged(reader, principal, user)
             found = await reader.verdicts(query, before=before, limit=limit + 1)
             words = await self._words(reader, principal, policy, categories, found[:limit])
         shown = [_shown(each, words, erased=wanted.erased) for each in found[:limit]]

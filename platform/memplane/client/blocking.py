@@ -116,6 +116,7 @@ class MemplaneSync:
     collect = _waits(Memplane.collect)
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
+    merge_user, unmerge_user = _waits(Memplane.merge_user), _waits(Memplane.unmerge_user)
     delta = _waits(Memplane.delta)
     thread_turns = _waits(Memplane.thread_turns)
     stats = _waits(Memplane.stats)

@@ -40,6 +40,12 @@ from memplane.contracts.recovery import Purged, PurgeRequest, Recovered, Restore
 from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.tombstones import LiftOutcome, LiftRequest, TombstoneList, TombstoneRecord
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
+from memplane.contracts.user_merges import (
+    UserMergeReceipt,
+    UserMergeRequest,
+    UserUnmergeReceipt,
+    UserUnmergeRequest,
+)
 from memplane.domain.conflicts import ConflictVerdict
 
 
@@ -195,6 +201,16 @@ class RightsCalls:
         headers |= {"Idempotency-After": after} if after else {}
         call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
         return await self._connection.ask(call, ImportOutcome)
+
+    async def merge_user(self, user_id: str, into: str, *, dry_run: bool = False) -> UserMergeReceipt:
+        """Make everything of a user, such as an anonymous one, another user's; it can be undone for some time."""
+        body = body_of(UserMergeRequest, {"into": into} | given(dry_run=dry_run or None))
+        return await self._connection.ask(write(f"/v1/users/{segment(user_id)}/merge", body), UserMergeReceipt)
+
+    async def unmerge_user(self, user_id: str, *, dry_run: bool = False) -> UserUnmergeReceipt:
+        """Give a merged user back what was not changed since."""
+        body = body_of(UserUnmergeRequest, given(dry_run=dry_run or None))
+        return await self._connection.ask(write(f"/v1/users/{segment(user_id)}/unmerge", body), UserUnmergeReceipt)
 
     async def erase(self, user_id: str, *, confirm: str | None = None, dry_run: bool = False) -> ErasureReceipt:
         """Erase a user, whose name is to be said again (``confirm``); ask again until it is ``finished``."""

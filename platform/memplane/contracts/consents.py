@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
@@ -40,7 +40,7 @@ class ConsentRecord(Message):
     decided_by: str | None
     acknowledged_by: UUID | None
     """The turn in which the user agreed, if it was in the chat."""
-    self_acknowledged: bool = False
+    self_acknowledged: StrictBool = False
     """Whether one key recorded that turn and made the proposal, or recorded the turn that says the value."""
     reason: str | None
     memory_id: UUID | None

@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from pydantic import JsonValue
+from pydantic import JsonValue, StrictBool
 
 from memplane.contracts.base import Message, Request
 from memplane.domain.history import HistoryEvent
@@ -15,19 +15,8 @@ NOT_STORED = UUID(int=0)
 class DryRunRequest(Request):
     """A write that can be tried first."""
 
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Answer what would happen, and store nothing."""
-
-
-class ComparedWords(Message):
-    """The words by which a rule compared a stored text and a new one."""
-
-    slot: list[str]
-    """What both say."""
-    old: list[str]
-    """What only the stored text says."""
-    new: list[str]
-    """What only the new text says."""
 
 
 class PlannedChange(Message):
@@ -41,7 +30,8 @@ class PlannedChange(Message):
     after: str | None
     rule: str | None
     """The rule that decided: a verdict of the comparison, or a rule of the extraction."""
-    words: ComparedWords | None
+    words: dict[str, list[str]]
+    """The words that it went by: `common`, `old` and `new` of two texts, or those `matched` in a turn."""
     meta: dict[str, JsonValue]
     """What else its history would note."""
 

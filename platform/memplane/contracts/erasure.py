@@ -3,6 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
+from pydantic import StrictBool
+
 from memplane.contracts.base import Message, Name, Request
 
 
@@ -11,7 +13,7 @@ class EraseRequest(Request):
 
     confirm: Name | None = None
     """The user's name again; not needed for a dry run."""
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Tell how much there is, and erase nothing."""
 
 

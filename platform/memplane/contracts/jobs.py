@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request, Time
 from memplane.domain.working import JobState
@@ -20,7 +20,7 @@ class CollectionRequest(Request):
     """Whose memories are looked through for what is kept no longer."""
 
     user_id: Name
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Show what would be done, and change nothing."""
 
 

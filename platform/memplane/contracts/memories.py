@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, StrictBool, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Owner, Request, Text, Time
@@ -55,7 +55,7 @@ class MemoryContent(Request):
     external_id: Name | None = None
     """The caller's own name for it, unique per user: the same one again is the same record."""
     importance: Importance = 3
-    pinned: bool = False
+    pinned: StrictBool = False
     confidence: Unit = 1.0
     source_ids: Annotated[list[UUID], Field(max_length=100)] = []
     """Turns and memories that it was derived from."""
@@ -88,7 +88,7 @@ class MemoryChange(DryRunRequest):
     related_files: Texts | None = None
     lang: Lang | None = None
     importance: Importance | SkipJsonSchema[None] = None
-    pinned: bool | SkipJsonSchema[None] = None
+    pinned: StrictBool | SkipJsonSchema[None] = None
     confidence: Unit | SkipJsonSchema[None] = None
     event_time: Time | None = None
     valid_from: Time | None = None
@@ -152,7 +152,7 @@ class VerbRequest(DryRunRequest):
 class PinRequest(VerbRequest):
     """Whether to keep a memory whatever its age."""
 
-    pinned: bool = True
+    pinned: StrictBool = True
 
 
 class RejectRequest(VerbRequest):
@@ -260,7 +260,7 @@ class NewTurnRequest(DryRunRequest):
     """Its offset says what "tomorrow" means, unless the user's time zone is known."""
     external_id: Name | None = None
     """The caller's own name for it, unique per thread: the same one again is the same record."""
-    auto_extract: bool = True
+    auto_extract: StrictBool = True
     """Whether facts may be drawn from it."""
 
 

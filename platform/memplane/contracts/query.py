@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from memplane.contracts.base import Category, Importance, Message, Name, Request, Time
 from memplane.contracts.memories import MemoryRecord, TurnRecord
@@ -46,7 +46,7 @@ class QueryFilters(Request):
     """Every one of them must be present."""
     entity: Name | Annotated[list[Name], Field(max_length=50)] | None = None
     """Name or alias of an entity that the memory mentions; of several, any one."""
-    pinned: bool | None = None
+    pinned: StrictBool | None = None
     importance_min: Importance | None = None
     importance_max: Importance | None = None
     updated_after: DayOrTime | None = None
@@ -91,13 +91,13 @@ class QueryRequest(Request):
     """The thread whose changes are told; it does not narrow the search."""
     ranking: Name | None = None
     """A profile of ranking.yaml."""
-    related: bool = True
+    related: StrictBool = True
     """Add one or two memories that relations link to the found ones."""
-    explain: bool = False
+    explain: StrictBool = False
     """Say how each score came about."""
     as_of: AsOf | None = None
     """Another moment than now."""
-    archive: bool = False
+    archive: StrictBool = False
     """Search what was archived, for want of room, in place of what is current."""
     purpose: Literal["search", "on_demand"] = "search"
     """`on_demand` when an agent asks in the middle of a turn for what it was not given before. Name the `thread_id`

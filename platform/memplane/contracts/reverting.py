@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from memplane.contracts.base import Message, Name, Owner, Request, Time
 
@@ -18,7 +18,7 @@ class RevertRequest(Request):
     """The agent."""
     since: Time
     """What was written earlier stays."""
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Show what would be done, and change nothing."""
     agent: Name | None = None
     """The agent to act for; without one a key that may act for every agent reaches every category."""

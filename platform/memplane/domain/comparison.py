@@ -28,8 +28,8 @@ from memplane.domain.comparison_same import is_apart, is_same, is_turned
 from memplane.domain.comparison_verdicts import Bands, Judgement, Rule, Verdict
 
 __all__ = [
-    "ANY_MODEL", "Bands", "Compared", "Judgement", "MergeRules", "Rule", "Statement", "Verdict", "aligned_words",
-    "compare", "compared_words", "judge",
+    "ANY_MODEL", "Bands", "Judgement", "MergeRules", "Rule", "Statement", "Verdict", "compare", "compared_words",
+    "judge",
 ]  # fmt: skip
 
 _USER = frozenset({"user"})
@@ -49,31 +49,6 @@ class MergeRules:
         """The bands of a model, or those of the models that are not named."""
         found = self.bands.get(model)
         return self.bands[ANY_MODEL] if found is None else found
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The words by which two texts are compared, as they were written, lower-case.
-
-    Attributes:
-        slot: what both say.
-        old: what only the old text says.
-        new: what only the new text says.
-    """
-
-    slot: tuple[str, ...]
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-
-
-def aligned_words(old: str, new: str) -> Compared:
-    """The words that two texts share, and those in which they differ."""
-    lying = align(Statement.of(old).reading, Statement.of(new).reading)
-    return Compared(
-        tuple(match.new.low for match in sorted(lying.matches, key=lambda match: match.new.place)),
-        tuple(term.low for term in lying.lost),
-        tuple(term.low for term in lying.found),
-    )
 
 
 def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> Verdict:

@@ -105,6 +105,12 @@ class Unauthenticated(MemplaneError):
     code = "unauthenticated"
 
 
+class TenantRemoved(Unauthenticated):
+    """The tenant was removed, or is being removed: no credentials of it hold."""
+
+    code = "tenant_removed"
+
+
 class Forbidden(MemplaneError):
     """The principal may not do this."""
 
@@ -193,6 +199,12 @@ class UserErased(Conflict):
     """The user is being erased, or was since the request came: nothing of it is stored."""
 
     code = "user_erased"
+
+
+class UserMerged(Conflict):
+    """The user was merged into another one, whose name is to be used from now on."""
+
+    code = "user_merged"
 
 
 class ProposalExpired(Conflict):

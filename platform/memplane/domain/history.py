@@ -35,6 +35,8 @@ class HistoryEvent(StrEnum):
     PROMOTE = "PROMOTE"
     REVERT = "REVERT"
     LIFT = "LIFT"
+    USER_MERGE = "USER_MERGE"
+    USER_UNMERGE = "USER_UNMERGE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class LifecycleRules:
         purge_after: how long what is deleted can be restored.
         keep_events: how long operational events are kept.
         keep_changes: how long threads know what changed in them; who asks for older changes loads the context again.
+        merge_revertible: how long a merge of two users can be undone.
     """
 
     idle: timedelta = 60 * DAY
@@ -112,6 +113,7 @@ class LifecycleRules:
     purge_after: timedelta = 30 * DAY
     keep_events: timedelta = 90 * DAY
     keep_changes: timedelta = 90 * DAY
+    merge_revertible: timedelta = 30 * DAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ _ABBREVIATION = re.compile(
 _LONGEST = 16
 """More than any abbreviation with what closes after it: a longer look back would make long texts slow."""
 _BOUNDARY = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+|\n+")
-_FIRST_WORD = re.compile(rf"[^\w{QUOTED}]*(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)?)")
+_FIRST_WORD = re.compile(rf"\A[^\w{QUOTED}]*(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)?)")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s*")
 
 

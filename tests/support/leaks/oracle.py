@@ -66,8 +66,8 @@ class Oracle:
         return list(self.categories) if agent == OPERATOR else self._allowed(agent, "read")
 
     def writes(self, agent: str) -> Sequence[str]:
-        """Categories that an agent may write."""
-        return self._allowed(agent, "write")
+        """Categories that an agent may write; an operator reverts what was written in every one."""
+        return list(self.categories) if agent == OPERATOR else self._allowed(agent, "write")
 
     def writer(self, category: str) -> str:
         """An agent that may write a category."""

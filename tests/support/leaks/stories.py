@@ -208,3 +208,21 @@ def a_turn_states_facts(tell: Teller) -> None:
     place = tell.at(category=tell.world.oracle.turns, visibility="private")
     # the words stand in the turn and in what was drawn from it: to read either is enough
     tell.world.planted.canary(word, "text", answer.json()["turn_id"], "active", place)
+
+
+@story
+def an_anonymous_user_is_merged(tell: Teller) -> None:
+    """What was said before signing in is the known user's, in the store and category in which it was said."""
+    anonymous = "anonymous-visitor"
+    places = (tell.place, tell.at(visibility="private"), tell.at(category="goals", min_trust="full"))
+    before = [tell.write(replace(place, user=anonymous), "The clerk met {} in the hall.") for place in places]
+    tell.write(tell.place, LIVES_IN)
+    path = f"/v1/users/{anonymous}/merge"
+    answer = tell.world.send(tell.full, "POST", path, body={"into": tell.place.user})
+    assert answer.status == 200, answer.raw
+    planted = tell.world.planted
+    for record, place in zip(before, places, strict=True):
+        planted.records[planted.records.index(record)] = replace(record, place=place)
+        for word, canary in planted.canaries.items():
+            if canary.record == record.id:
+                planted.canaries[word] = replace(canary, places=(place,))

@@ -13,7 +13,7 @@ from memplane.application.ports import Reader
 from memplane.application.ranking import By, Ranking
 from memplane.application.vectors import Query
 from memplane.domain import reconciling, rendering, tombstones
-from memplane.domain.comparison import Verdict
+from memplane.domain.comparison import Judgement, Verdict
 from memplane.domain.memory import Memory, TrustState
 from memplane.domain.policy import Policy
 from memplane.domain.reconciling import Action, Decision
@@ -98,11 +98,12 @@ def _confirmed_by_its_words(original: Function) -> Function:
 def _without_proof(original: Function) -> Function:
     """A comparison that takes whatever is alike for a contradiction."""
 
-    def compared(*given: Any, **more: Any) -> Verdict:  # noqa: ANN401 - of the function
-        verdict: Verdict = original(*given, **more)
-        return Verdict.CONTRADICTED if verdict in {Verdict.RELATED, Verdict.SUSPECTED} else verdict
+    def judged(*given: Any, **more: Any) -> Judgement:  # noqa: ANN401 - of the function
+        found: Judgement = original(*given, **more)
+        alike = found.verdict in {Verdict.RELATED, Verdict.SUSPECTED}
+        return replace(found, verdict=Verdict.CONTRADICTED) if alike else found
 
-    return compared
+    return judged
 
 
 def _filtered_afterwards(original: Function) -> Function:
@@ -180,7 +181,7 @@ BREAKS: tuple[Broken, ...] = (
            lambda tenant: faded_twice(tenant, THINGS)),
     Broken(12, "the nearest are filtered afterwards", (recall, "rank", _filtered_afterwards(recall.rank)), starved),
     Broken(13, "what is alike is overruled without proof",
-           (reconciling, "compare", _without_proof(reconciling.compare)),
+           (reconciling, "judge", _without_proof(reconciling.judge)),
            lambda tenant: compatible_ended(tenant, BESIDE["what happens more than once"][0])),
     Broken(14, "what is lost is not counted", (Write, "lost", always(None)),
            lambda tenant: uncounted(tenant, ("I love jazz.", "My sister is called Ingrid.")),

@@ -18,10 +18,11 @@ def read_lifecycle(root: Value, categories: Collection[str] = ()) -> LifecycleRu
         root: the file.
         categories: those of the policy; none when they could not be read.
     """
-    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"), ("away", "tracking"))
+    fields = root.fields(("ttl", "decay", "layers", "size", "purge_days"), ("away", "tracking", "user_merges"))
     ttl = fields["ttl"].fields(("days", "importance_below"), ("categories",))
     away = fields["away"].fields(("days",)) if fields["away"].present else None
     tracking = fields["tracking"].fields(("events_days", "changes_days")) if fields["tracking"].present else None
+    merges = fields["user_merges"].fields(("revertible_days",)) if fields["user_merges"].present else None
     decay = fields["decay"].fields(("rate", "floor"))
     layers = fields["layers"].fields(("promote_hits", "promote_days", "capacity", "archive_score", "archive_days"))
     size = fields["size"].fields(("max", "prune_percent"))
@@ -42,6 +43,7 @@ def read_lifecycle(root: Value, categories: Collection[str] = ()) -> LifecycleRu
         purge_after=_days(fields["purge_days"]),
         keep_events=LifecycleRules().keep_events if tracking is None else _days(tracking["events_days"]),
         keep_changes=LifecycleRules().keep_changes if tracking is None else _days(tracking["changes_days"]),
+        merge_revertible=LifecycleRules().merge_revertible if merges is None else _days(merges["revertible_days"]),
     )
 
 

@@ -93,6 +93,12 @@ class ExchangeConnection(AsyncConnection[DictRow]):
             self.pgconn.finish()
             raise Unanswered(seconds) from error
 
+    def _deallocate(self, name: bytes | None) -> PQGen[None]:
+        """As the driver does; after a rollback it deallocates all statements (``None``), those of exchanges too."""
+        if name is None:
+            self.prepared = None
+        yield from super()._deallocate(name)
+
 
 class Prepared:
     """The statements that a connection has prepared, the least used ones first."""

@@ -67,10 +67,24 @@ _FRESHEN = """
 UPDATE {table} SET changed_in = pg_current_xact_id()::text::bigint WHERE tenant_id = :tenant AND id = ANY(:ids)"""
 
 
+# Served by pk_unit_removals.
+_REREAD = sa.text(
+    "INSERT INTO unit_removals (tenant_id, user_id, removed_in)"
+    " VALUES (:tenant, :user, pg_current_xact_id()::text::bigint)"
+    " ON CONFLICT (tenant_id, user_id) DO UPDATE SET removed_in = excluded.removed_in"
+)
+
+
 async def freshen(session: Session, kind: Kind, ids: Sequence[UUID]) -> None:
     """Have what is remembered of units read anew, whatever their version."""
     statement = sa.text(_FRESHEN.format(table=kind)).bindparams(sa.bindparam("ids", type_=ARRAY(sa.Uuid())))
     await session.execute(statement, {"tenant": session.tenant, "ids": list(ids)})
+
+
+async def reread(session: Session, users: Sequence[str]) -> None:
+    """Have what is remembered of users' units read anew, as after a removal."""
+    for user in sorted(users):
+        await session.execute(_REREAD, {"tenant": session.tenant, "user": user})
 
 
 def horizon(scope: Scope, names: Sequence[str]) -> Statement:

@@ -27,10 +27,11 @@ from memplane.adapters.postgres.in_force import Known, alone
 from memplane.adapters.postgres.looking import PostgresUnitOfWork
 from memplane.adapters.postgres.messages import send
 from memplane.adapters.postgres.rates import DRAW
-from memplane.adapters.postgres.scopes import ScopeMemory, freshen
+from memplane.adapters.postgres.scopes import ScopeMemory, freshen, reread
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
+from memplane.adapters.postgres.tenant_removals import REFUSED, REQUIRE_TENANT
 from memplane.adapters.postgres.watching import watching
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
@@ -43,7 +44,7 @@ from memplane.application.transaction import CheckpointStore, Interrupted, UnitO
 from memplane.application.usage import Usage
 from memplane.application.vectors import Candidates, Query
 from memplane.domain.capabilities import POSTGRES
-from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, UnsafeRole
+from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, TenantRemoved, UnsafeRole
 from memplane.domain.memory import Memory
 from memplane.domain.principal import Reach
 from memplane.domain.scope import Scope
@@ -262,12 +263,12 @@ class PostgresStorage:
 
     async def has_tenant(self, tenant: str) -> bool:
         """Whether there is such a tenant: row-level security shows the one that is named."""
-        asked = Statement("SELECT 1 AS one FROM tenants WHERE tenant_id = %(tenant)s", {"tenant": tenant})
+        asked = Statement(f"{_LISTED} AND t.tenant_id = %(tenant)s", {"tenant": tenant})
         return bool(await self._shown("memplane.tenant", tenant, asked))
 
     async def tenants(self) -> list[str]:
         """The names of every tenant: row-level security shows them to a transaction that asks for the list."""
-        asked = Statement("SELECT tenant_id FROM tenants ORDER BY tenant_id", {})
+        asked = Statement(f"{_LISTED} ORDER BY t.tenant_id", {})
         return [row["tenant_id"] for row in await self._shown("memplane.listing", "tenants", asked)]
 
     async def _shown(self, setting: str, value: str, asked: Statement) -> list[dict[str, Any]]:
@@ -347,7 +348,12 @@ async def _tried(once: Callable[[], Awaitable[T]]) -> T:
 _NAMED = (
     "set_config('memplane.tenant', %(tenant)s, true),"
     " set_config('memplane.users', coalesce(%(users)s::text[]::text, ''), true),"
-    " set_config('memplane.caller', %(caller)s, true)"
+    " set_config('memplane.caller', %(caller)s, true),"
+    f" {REQUIRE_TENANT}"  # after the tenant is set, for row-level security
+)
+_LISTED = (
+    "SELECT t.tenant_id FROM tenants t"
+    " WHERE NOT EXISTS (SELECT 1 FROM tenant_removals r WHERE r.tenant_id = t.tenant_id)"
 )
 _SHOWN = "SELECT set_config(%(setting)s, %(value)s, true)"
 _LOCKED = "SELECT count(pg_advisory_xact_lock(hashtextextended(name, 0))) FROM unnest(%(names)s::text[]) AS name"
@@ -389,7 +395,7 @@ async def _tenant_usage(session: Session, day: str) -> Usage:
 
 
 WAYS = Ways(
-    _candidates, _lock, freshen, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
+    _candidates, _lock, freshen, reread, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
 )  # fmt: skip
 
 
@@ -440,7 +446,9 @@ def _lost(error: BaseException | None) -> bool:
     return error.sqlstate is None or isinstance(error, psycopg.errors.AdminShutdown | psycopg.errors.CrashShutdown)
 
 
-def _translated(error: object) -> StorageError:
+def _translated(error: object) -> StorageError | TenantRemoved:
+    if getattr(error, "sqlstate", None) == REFUSED:
+        return TenantRemoved("this tenant was removed: its keys, tokens and data are no longer valid")
     if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
         return StorageUnavailable("the database took too long; try again shortly")
     if isinstance(error, Unanswered):

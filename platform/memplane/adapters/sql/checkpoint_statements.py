@@ -134,6 +134,7 @@ ERASURES = {
 }
 # Served by pk_metadata and ix_erasures_subject.
 ERASURE_KEYS = "SELECT value FROM metadata WHERE tenant_id = {tenant} AND name = 'erasure_keys'"
+MERGED_INTO = "SELECT into_user FROM user_merges WHERE {of_alias} AND undone_at IS NULL"
 ERASED = "SELECT finished_at FROM erasures WHERE tenant_id = {tenant} AND {among_subjects}"
 _CROWDED = """
 SELECT user_id, thread_id FROM checkpoints WHERE {conditions}
@@ -154,6 +155,7 @@ class Statements:
         self._parts = {
             "key": ", ".join(_KEY),
             "of_user": " AND ".join(exactly[:2]),
+            "of_alias": f"{exactly[0]} AND from_user = {named[_KEY[1]]}",
             "of_thread": " AND ".join(exactly[:3]),
             "of_place": " AND ".join(exactly),
             "for_update": syntax.for_update,

@@ -167,6 +167,11 @@ class SqlCheckpoints:
         (rows,) = await self._session.rows_of_all([found])
         return [row["finished_at"] for row in rows]
 
+    async def merged_into(self, user_id: str) -> str | None:
+        """The user that another one was merged into, once no merge can begin; ``None`` for one that was not."""
+        (rows,) = await self._session.rows_of_all([self._say.of(sql.MERGED_INTO, Thread(user_id, ""))])
+        return str(rows[0]["into_user"]) if rows else None
+
     async def open(self, thread: Thread, now: datetime) -> Supervised:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
         (rows,) = await self._session.rows_of_all([self._opening(thread, now)])
@@ -185,7 +190,10 @@ class SqlCheckpoints:
         # what stands there is looked at after the lock, by a statement of its own: one that waited saw what was before
         look = self._say.of(sql.THERE, place.thread, place.namespace, id=checkpoint_id)
         fencing, locking = self._fencing(place.thread.user_id), self._say.of(sql.LOCK, place.thread)
-        _, keys, state, there = await self._session.rows_of_all([*fencing, locking, look])
+        merging = self._say.of(sql.MERGED_INTO, place.thread)
+        _, keys, merged, state, there = await self._session.rows_of_all([*fencing, merging, locking, look])
+        if merged:
+            return Arrived(Supervised(place.thread), (), 0, (), merged[0]["into_user"])
         erased = await self._erasures(place.thread.user_id, keys)
         if not state:  # the first of its thread; others lock the row that is there, and do not write it for that
             state, there = await self._session.rows_of_all([self._opening(place.thread, now), look])

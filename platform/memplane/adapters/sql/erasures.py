@@ -60,6 +60,18 @@ class SqlErasures:
         found = (await self._session.execute(statement)).scalar_one_or_none()
         return [bytes.fromhex(each) for each in found or ()]
 
+    async def fences(self, users: Collection[str]) -> tuple[list[bytes], Mapping[str, str]]:
+        """The tenant's keys, and into whom some users were merged, by their names; in one exchange."""
+        s, u = tables.settings.c, tables.user_merges.c
+        one = sa.select(sa.literal(1).label("one")).subquery()
+        key = sa.and_(s.tenant_id == self._tenant, s.name == KEYS)
+        merged = sa.and_(u.tenant_id == self._tenant, u.from_user.in_(sorted(users)), u.undone_at.is_(None))
+        both = one.outerjoin(tables.settings, key).outerjoin(tables.user_merges, merged)
+        rows = list(await self._session.execute(sa.select(s.value, u.from_user, u.into_user).select_from(both)))
+        return [bytes.fromhex(each) for each in rows[0].value or ()], {
+            row.from_user: row.into_user for row in rows if row.from_user is not None
+        }
+
     async def add_key(self, key: bytes, now: datetime) -> None:
         """Store a key beside those that there are; one that is there stays as it is."""
         s = tables.settings.c
@@ -267,6 +279,9 @@ class SqlErasures:
             counts[table.name] = await self._counted(table, table.c.user_id == user_id)
         counts["history"] = await self._counted(tables.history, h.of_user == user_id)
         counts["tombstones"] = await self._counted(tables.tombstones, tables.tombstones.c.scope == user_id)
+        merges = tables.user_merges
+        either = sa.or_(merges.c.from_user == user_id, merges.c.into_user == user_id)
+        counts[merges.name] = await self._counted(merges, either)
         k = tables.idempotency_keys
         counts[k.name] = await self._counted(k, k.c.of_user == user_id)
         m, r, j = tables.memories.c, tables.relations.c, tables.memory_entities.c
@@ -286,6 +301,8 @@ class SqlErasures:
         t, h = tables.tombstones.c, tables.history.c
         names.append(sa.select(t.scope).where(t.tenant_id == self._tenant).distinct())
         names.append(sa.select(h.of_user).where(h.tenant_id == self._tenant).distinct())
+        u = tables.user_merges.c
+        names += [sa.select(each).where(u.tenant_id == self._tenant).distinct() for each in (u.from_user, u.into_user)]
         rows = (await self._session.execute(sa.union(*names))).scalars()
         return sorted(row for row in rows if row)
 

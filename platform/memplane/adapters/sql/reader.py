@@ -94,6 +94,11 @@ class SqlReader(ABC):
         rows = await self.rows(statements.time_zones(self._tenant, self.syntax, users))
         return {row["user_id"]: row["time_zone"] for row in rows}
 
+    async def merged_into(self, user_id: str) -> str | None:
+        """The user that another one was merged into; ``None`` for one that was not."""
+        rows = await self.rows(statements.merged_into(self._tenant, self.syntax, user_id))
+        return rows[0]["into_user"] if rows else None
+
     async def newest(self, scope: Scope, limit: int) -> list[UUID]:
         """Ids of the newest memories and turns in scope, newest first."""
         users, own, beside = sorted(scope.users or ()), scope.without_shared, scope.of_shared

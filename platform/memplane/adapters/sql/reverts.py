@@ -33,8 +33,12 @@ _CLOCKS = timedelta(days=1)
 """So far the clocks of two servers may be apart, and more: ids follow the clock of the server that made them."""
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
 _H, _O = tables.history.c, tables.undo_records.c
-_IS_DEED = sa.or_(_H.event != HistoryEvent.LINK, _H.meta["links"].as_string().is_(None))
-"""Entries that only list new relations are left out: relations go with their memories."""
+_IS_DEED = sa.and_(
+    sa.or_(_H.event != HistoryEvent.LINK, _H.meta["links"].as_string().is_(None)),
+    _H.event.not_in([HistoryEvent.USER_MERGE, HistoryEvent.USER_UNMERGE]),
+)
+"""Entries that only list new relations are left out: relations go with their memories. So are merges of users, which
+are undone in their own way."""
 _DEED = [
     *(_H[name] for name in ("id", "memory_id", "of_user", "event", "actor", "ts", "old_ref", "new_ref", "meta")),
     *(_O[name] for name in ("changes", "said", "reverted_by")),
@@ -63,11 +67,27 @@ class SqlReverts:
         names: set[str | None] = set()
         for statement in found:
             names.update((await self._session.execute(statement.distinct())).scalars())
-        return sorted(name for name in names if name is not None)
+        merged = await self._merged({name for name in names if name is not None})
+        return sorted(set(merged.values()))
+
+    async def _merged(self, users: Collection[str]) -> Mapping[str, str]:
+        """Who has the records of users by now, by their names: history keeps the name of a user that was merged."""
+        u, found = tables.user_merges.c, {user: user for user in users}
+        for some in _parts(sorted(users)):
+            statement = sa.select(u.from_user, u.into_user).where(
+                u.tenant_id == self._tenant, u.from_user.in_(some), u.undone_at.is_(None)
+            )
+            found |= {row.from_user: row.into_user for row in await self._session.execute(statement)}
+        return found
 
     async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
         """What of the writer's changes was not taken back, newest first, those older than ``before``."""
-        statement = self._of(writer, sa.select(*_DEED)).where(_H.of_user == user_id)
+        u = tables.user_merges.c
+        merged = sa.select(u.from_user).where(
+            u.tenant_id == self._tenant, u.into_user == user_id, u.undone_at.is_(None)
+        )
+        own = sa.or_(_H.of_user == user_id, _H.of_user.in_(merged))
+        statement = self._of(writer, sa.select(*_DEED)).where(own)
         if before is not None:
             statement = statement.where(_H.id < before)
         rows = await self._session.execute(statement.order_by(_H.id.desc()).limit(limit))

@@ -393,3 +393,44 @@ sa.Index(
 sa.Index(
     "ix_undo_records_by_actor", *(undo_records.c[name] for name in ("tenant_id", "actor", "id")), **_BESIDE_MEMORIES
 )
+
+user_merges = sa.Table(
+    "user_merges",
+    metadata,
+    tenant_column(),
+    id_column(),
+    name_column("from_user", nullable=False),
+    name_column("into_user", nullable=False),
+    name_column("actor", nullable=False),
+    sa.Column("policy_hash", sa.String(80), nullable=False),
+    sa.Column("counts", Json, nullable=False),
+    time_column("merged_at", nullable=False),
+    time_column("revertible_until", nullable=False),
+    time_column("undone_at"),
+    sa.PrimaryKeyConstraint("tenant_id", "id"),
+    to_tenant(),
+    sa.Index("ix_user_merges_into", "tenant_id", "into_user"),
+)
+sa.Index(
+    "uq_user_merges_from",
+    *(user_merges.c[name] for name in ("tenant_id", "from_user")),
+    unique=True,
+    **rows_where(user_merges.c.undone_at.is_(None)),
+)
+
+user_merge_rows = sa.Table(  # what moved in a merge, by table, until it can no longer be undone
+    "user_merge_rows",
+    metadata,
+    tenant_column(),
+    id_column("merge_id"),
+    sa.Column("name", sa.String(63), nullable=False),
+    sa.Column("part", sa.Integer, nullable=False),
+    sa.Column("entries", Json, nullable=False),
+    sa.PrimaryKeyConstraint("tenant_id", "merge_id", "name", "part"),
+    sa.ForeignKeyConstraint(
+        ["tenant_id", "merge_id"],
+        ["user_merges.tenant_id", "user_merges.id"],
+        name="fk_user_merge_rows_merge",
+        ondelete="CASCADE",
+    ),
+)

@@ -227,6 +227,17 @@ class Statement:
     values: dict[str, object]
 
 
+_MERGED_INTO = (
+    "SELECT into_user FROM user_merges WHERE tenant_id = {tenant} AND from_user = {user} AND undone_at IS NULL"
+)
+
+
+def merged_into(tenant: str, syntax: Syntax, user_id: str) -> Statement:
+    """Whom a user was merged into; served by uq_user_merges_from."""
+    marks = {"tenant": syntax.value("tenant"), "user": syntax.value("user")}
+    return Statement(_MERGED_INTO.format(**marks), {"tenant": tenant, "user": user_id})
+
+
 def time_zones(tenant: str, syntax: Syntax, users: Collection[str]) -> Statement:
     """The time zones that some users set; served by pk_user_settings."""
     named = syntax.any_of("s.user_id", "users")

@@ -300,7 +300,11 @@ class SqlJournal:
             gone = (await self._session.execute(found)).one()
             own = h.memory_id == gone.memory_id
             quoted = (h.event == HistoryEvent.SUPERSEDE) & (h.meta["superseded_by"].as_string() == str(gone.memory_id))
-            whose = (h.of_user == gone.of_user) & quoted
+            u = tables.user_merges.c
+            aliases = sa.select(u.from_user).where(
+                u.tenant_id == self._tenant, u.into_user == gone.of_user, u.undone_at.is_(None)
+            )
+            whose = ((h.of_user == gone.of_user) | h.of_user.in_(aliases)) & quoted
             for words in (own, whose):
                 left = (h.tenant_id == self._tenant, h.id != purge, h.erased_by.is_(None), words)
                 statement = sa.update(tables.history).where(*left)

@@ -44,6 +44,8 @@ from memplane.adapters.sql.service_tables import (
     undo_records,
     user_activity,
     user_context,
+    user_merge_rows,
+    user_merges,
     user_settings,
     user_usage,
 )
@@ -86,6 +88,8 @@ __all__ = [
     "undo_records",
     "user_activity",
     "user_context",
+    "user_merge_rows",
+    "user_merges",
     "user_settings",
     "user_usage",
 ]

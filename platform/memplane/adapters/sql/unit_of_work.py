@@ -30,6 +30,7 @@ from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
 from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
 from memplane.adapters.sql.upkeep import SqlUpkeep
+from memplane.adapters.sql.user_merges import Reread, SqlUserMerges
 from memplane.adapters.sql.user_settings import SqlUsage, SqlUserSettings, TenantUsage, tenant_usage
 from memplane.adapters.sql.vectors import Alone, SqlVectors
 from memplane.application.answers import Answers
@@ -56,6 +57,7 @@ from memplane.application.transaction import (
     Tombstones,
 )
 from memplane.application.usage import SettingsStore, UsageStore
+from memplane.application.user_merges import UserMerges
 from memplane.domain.embeddings import InForce
 
 
@@ -67,6 +69,7 @@ class Ways:
         candidates: finds the signals of everything in scope.
         lock: lets no other transaction take the same names until this one ends.
         freshen: has what is remembered of units read anew, whatever their version.
+        reread: has what is remembered of users' units read anew.
         read: reads memories by their ids, where there is a faster way than that of every database.
         row_locks: whether a row can be locked; else a transaction that writes is the only one.
         send: tells the queue of a job that waits, where the queue is not the table of jobs itself.
@@ -78,6 +81,7 @@ class Ways:
     candidates: FindCandidates
     lock: Callable[[Session, Sequence[str]], Awaitable[None]]
     freshen: Freshen
+    reread: Reread
     read: ReadMemories | None = None
     row_locks: bool = True
     send: Send | None = None
@@ -126,6 +130,7 @@ class SqlUnitOfWork:
         self.reverts: Reverts = SqlReverts(session)
         self.settings: SettingsStore = SqlUserSettings(session)
         self.usage: UsageStore = SqlUsage(session, ways.tenant_usage)
+        self.merges: UserMerges = SqlUserMerges(session, ways.reread)
         self.repairs: Repairs = SqlRepairs(session, ways.freshen)
 
     def attempt(self) -> AbstractAsyncContextManager[object]:

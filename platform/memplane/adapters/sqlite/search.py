@@ -98,6 +98,11 @@ async def freshen(session: Session, _kind: Kind, _ids: Sequence[UUID]) -> None:
     await session.execute(_FRESHEN)
 
 
+async def reread(session: Session, _users: Sequence[str]) -> None:
+    """Have what is remembered of users' units read anew: all that is held is given up."""
+    await session.execute(_FRESHEN)
+
+
 class Remembered:
     """The caches of what is in force; those of an embedding model that was in force before are given up.
 

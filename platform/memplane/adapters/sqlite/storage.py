@@ -21,7 +21,7 @@ from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.rates import LocalBuckets
-from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, freshen, in_force_of
+from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, freshen, in_force_of, reread
 from memplane.adapters.sqlite.session import SqliteSession, translated
 from memplane.application.ports import Reader
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
@@ -104,7 +104,9 @@ class SqliteStorage:
                 in_force = await self._writer.run(_in_force, connection, reach.tenant)
                 session = SqliteSession(connection, self._writer, reach.tenant, in_force)
                 done = await work(
-                    SqlUnitOfWork(session, SYNTAX, Ways(self._candidates, _alone, freshen, _memories, row_locks=False))
+                    SqlUnitOfWork(
+                        session, SYNTAX, Ways(self._candidates, _alone, freshen, reread, _memories, row_locks=False)
+                    )
                 )
                 await session.flush()
                 return done

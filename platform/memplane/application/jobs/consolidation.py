@@ -108,7 +108,7 @@ class ConsolidateDaily:
 
         async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
             await write.uow.pairs.sweep(as_of - REMEMBERED, SWEPT)
-            return Batch() if verdicts is None else await _consolidated(write, verdicts, as_of)
+            return Batch() if verdicts is None else await consolidated(write, verdicts, as_of)
 
         return step
 
@@ -146,11 +146,11 @@ def _worked_out(policy: Policy, found: Looked) -> tuple[list[Pair], frozenset[UU
     pairs = paired(found.pool, policy.merging.bands_for(found.model), found.known)
     fresh = [pair for pair in pairs if pair.fingerprint not in before]
     either = {each.id: each for pair in fresh for each in (pair.earlier, pair.later)}
-    held = {each.id for each in either.values() if each.pinned or _is_sensitive(policy, each)}
+    held = {each.id for each in either.values() if each.pinned or states_sensitive_field(policy, each)}
     return fresh, found.held | held
 
 
-def _is_sensitive(policy: Policy, memory: Memory) -> bool:
+def states_sensitive_field(policy: Policy, memory: Memory) -> bool:
     """Whether a memory states a sensitive field of its user."""
     return any(stated.of is None for stated in stated_in(policy, memory))
 
@@ -168,7 +168,7 @@ class _Under:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-async def _consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Batch:
+async def consolidated(write: Write, verdicts: Verdicts, as_of: datetime) -> Batch:
     """Let each verdict take effect, unless a memory changed since it was read; note all in the same transaction."""
     user = verdicts.user_id
     await write.uow.lock_users([user])

@@ -13,7 +13,7 @@ from memplane.application.jobs.records import Claim, JobRun
 from memplane.application.jobs.steps import AGAIN, ONCE_A_DAY, STEPS, Batch, Prepare, Step
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable
+from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable, TenantRemoved
 from memplane.domain.policy import Trust
 from memplane.domain.principal import JOB, KeyScope, Principal, Reach
 from memplane.domain.working import LIVE, NIGHTLY, ON_DEMAND, SESSION_CLOSE, JobState, ModelRules, WorkerRules
@@ -128,7 +128,10 @@ class Jobs:
         Raises:
             StorageError: what became of it cannot be noted.
         """
-        taken = await self._storage.write(Reach(tenant), lambda uow: self._taken(uow, job, claim))
+        try:
+            taken = await self._storage.write(Reach(tenant), lambda uow: self._taken(uow, job, claim))
+        except TenantRemoved:
+            return None  # nothing is left to do
         if not isinstance(taken, JobRun):
             return taken
         run = taken
@@ -138,6 +141,8 @@ class Jobs:
                 if self._stopping:
                     return await self._handed_back(tenant, run, claim.worker)
                 run = await self._batch(_principal(run.name, tenant), run, claim.worker)
+        except TenantRemoved:
+            return None
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the worker goes on with the next
             return await self._failed(tenant, run, claim.worker, error, self._policies.current.workers)
         if any(run.counts.values()):

@@ -120,6 +120,7 @@ async def purge(write: Write, as_of: datetime, place: str | None, user: str | No
     await write.uow.upkeep.purge(found)
     if user is None:
         await write.uow.budgets.sweep(old.date())
+        await write.uow.merges.expire(as_of, BATCH)
     await write.settle("", None)  # no thread is told of what was gone before
     return Batch({"purged": len(found)}, following or (_ANSWERS if user is None else None))
 

@@ -1,42 +1,61 @@
 """`memplane import`: an export, lines of JSON, or notes in Markdown, in batches that each count once."""
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from memplane.client.errors import MemplaneClientError
-from memplane.contracts.transfer import MAX_LINES
+from memplane.client.peers.records import Peer
 from memplane.entrypoints.cli.ledger import LEFT_OUT, Ledger
-from memplane.entrypoints.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, AnyUser, Data, Key, Url, settings_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, POSTGRES, Agent, Data, Key, Url, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, plain, show
-from memplane.entrypoints.cli.sending import Target, send_all
+from memplane.entrypoints.cli.peer_import import PeerImport, import_export, peer_named, writer_of
+from memplane.entrypoints.cli.progress import bar
+from memplane.entrypoints.cli.sending import Target, batches, send_all
 from memplane.entrypoints.cli.session import Session, operating, session
 from memplane.entrypoints.cli.sources import Entry, Source, source_of
 
 if TYPE_CHECKING:  # with the policy's reader, which help does not wait for
     from memplane.domain.policy import Policy
 
-MAX_BATCH = 1_500_000
-"""Characters of a batch: escaped, they fit the largest body that a server takes."""
-
 
 def take_in(  # noqa: PLR0913 - one argument for each option
-    path: Annotated[Path, typer.Argument(exists=True, help="A file of JSON lines, a note, or a folder of notes.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file of JSON lines, a note, a folder of notes, or the export of another memory system; for "
+            "LangGraph's PostgresStore, its postgresql:// address.",
+        ),
+    ],
     *,
-    user: AnyUser = None,
+    peer: Annotated[
+        Peer | None, typer.Option("--from", help="Whose export it is.", show_default="seen from its records")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="The user to import for.", show_default="the one that an export names")
+    ] = None,
     restore: Annotated[
         bool | None,
         typer.Option("--restore/--add", help="As it was, by an administrator; or as new memories.",
                      show_default="--restore for an export"),
     ] = None,
-    category: Annotated[str | None, typer.Option(help="Of notes under no heading that names one.")] = None,
+    category: Annotated[
+        str | None, typer.Option(help="Of notes under no heading that names one, and of records that name none.")
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option("--map", exists=True, dir_okay=False, help="With --from: YAML that says what the export's users, "
+                     "agents, categories and fields are here."),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="With --from: look whether all that was stored is there.")
+    ] = True,
     restart: Annotated[bool, typer.Option("--restart", help="Begin anew what was interrupted.")] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -44,11 +63,38 @@ def take_in(  # noqa: PLR0913 - one argument for each option
     data: Data = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Import an export, lines of the same form, or MEMORY.md and memory/*.md.
+    """Import an export, lines of the same form, MEMORY.md and memory/*.md, or what another memory system exported.
 
     A run that was interrupted goes on where it stopped when it is run again. Lines that are refused or left out are in
     PATH.refused.jsonl, each with its number and why.
     """
+    if not path.startswith(POSTGRES) and not Path(path).exists():
+        raise typer.BadParameter(f"there is no '{path}'", param_hint="PATH")
+    if (whose := peer_named(path, peer)) is None:
+        reach = _Reach(url, key, agent, data)
+        _import_own(Path(path), user, restore, category, reach, restart=restart, as_json=json)
+    elif restore:
+        raise typer.BadParameter("what another system exported is added: leave --restore out")
+    else:
+        wanted = PeerImport(path, whose, user, category, names, restart, verify, url, key, agent, data)
+        import_export(wanted, as_json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The server, and the key and agent for it."""
+
+    url: str
+    key: str | None
+    agent: str | None
+    data: Path | None
+
+
+def _import_own(  # noqa: PLR0913 - the options of the command
+    path: Path, user: str | None, restore: bool | None, category: str | None, reach: _Reach, *, restart: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Import what Memplane exported, lines of the same form, or notes."""
     from memplane.bootstrap import policies_of  # noqa: PLC0415 - what help does not wait for
 
     source = source_of(path)
@@ -56,34 +102,34 @@ def take_in(  # noqa: PLR0913 - one argument for each option
     if whose is None:
         raise typer.BadParameter("name the user with --user: only an export says whom it is of")
     restoring = source.is_export if restore is None else restore
-    known = policies_of(settings_of(data=data).policies).current if source.notes else None
+    known = policies_of(settings_of(data=reach.data).policies).current if source.notes else None
     about = {"fingerprint": source.fingerprint, "user": whose, "mode": "restore" if restoring else "add",
-             "agent": agent, "category": category}  # fmt: skip
+             "agent": reach.agent, "category": category}  # fmt: skip
     ledger = Ledger.begin(path, about, restart=restart)
     connect = operating if restoring else session
     with ExitStack() as stack:
-        opened = stack.enter_context(connect(url, key, agent, data))
-        done = stack.enter_context(_bar(source))
+        opened = stack.enter_context(connect(reach.url, reach.key, reach.agent, reach.data))
+        done = stack.enter_context(bar(source.count))
         done(ledger.done)
         parts: list[tuple[Session, Iterable[Entry]]] = [
             (opened, source.entries(known.categories if known else (), category))
         ]
-        if known and not (restoring or agent or key):
+        if known and not (restoring or reach.agent or reach.key):
             writers = _by_writer(known, parts[0][1])
             parts = [
-                (stack.enter_context(session(url, None, writer, data)) if writer else opened, part)
+                (stack.enter_context(session(reach.url, None, writer, reach.data)) if writer else opened, part)
                 for writer, part in writers.items()
             ]
         try:
             for using, batch in _left(parts, ledger.done):
-                for _ in send_all(Target(using, whose, restoring, ledger), _batches(batch)):
+                for _ in send_all(Target(using, whose, restoring, ledger), batches(batch)):
                     done(ledger.done)
         except MemplaneClientError as error:
             if not ledger.done and error.status is not None and error.status < 500:
                 ledger.end()  # refused at once: there is nothing to go on with
             raise
     ledger.end()
-    _show(source, whose, ledger, as_json=json)
+    _show(source, whose, ledger, as_json=as_json)
 
 
 def _by_writer(policy: "Policy", entries: Iterable[Entry]) -> Mapping[str | None, list[Entry]]:
@@ -91,8 +137,7 @@ def _by_writer(policy: "Policy", entries: Iterable[Entry]) -> Mapping[str | None
     found: dict[str | None, list[Entry]] = {None: []}
     for entry in entries:
         category = entry.category
-        foreign = category is not None and category not in policy.allowlist(DEFAULT_AGENT).write
-        found.setdefault(policy.keeper(category) if foreign and category else None, []).append(entry)
+        found.setdefault(writer_of(policy, category) if category else None, []).append(entry)
     return found
 
 
@@ -101,39 +146,6 @@ def _left(parts: Iterable[tuple[Session, Iterable[Entry]]], done: int) -> Iterat
     for opened, part in parts:
         yield opened, islice(part, done, None)
         done = max(0, done - len(part)) if isinstance(part, list) else 0
-
-
-def _batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
-    """Entries, as many as one request takes."""
-    batch: list[Entry] = []
-    size = 0
-    for entry in entries:
-        length = len(entry.text or "")
-        if batch and (len(batch) == MAX_LINES or size + length > MAX_BATCH):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += length
-    if batch:
-        yield batch
-
-
-class _Done:
-    """A bar of lines, on a terminal."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self._progress = progress
-        self._task = progress.add_task("lines", total=total)
-
-    def __call__(self, lines: int) -> None:
-        self._progress.update(self._task, completed=lines)
-
-
-@contextmanager
-def _bar(source: Source) -> Iterator[_Done]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        yield _Done(progress, source.count)
 
 
 def _show(source: Source, user: str, ledger: Ledger, *, as_json: bool) -> None:

@@ -31,9 +31,11 @@ from memplane.entrypoints.cli import (
     reverting,
     serve,
     setup,
+    tenants,
     tombstones,
     tracking,
     transfer,
+    users,
     worker,
 )
 from memplane.entrypoints.cli.bench import bench_app
@@ -76,6 +78,7 @@ for _command in (
 ):
     app.command(rich_help_panel=_SERVER)(_command)
 app.add_typer(keys.app, rich_help_panel=_SERVER)
+app.add_typer(tenants.app, rich_help_panel=_SERVER)
 app.add_typer(checkpoints.app, rich_help_panel=_SERVER)
 app.add_typer(policy.app, rich_help_panel=_SERVER)
 app.add_typer(jobs.app, rich_help_panel=_SERVER)
@@ -91,6 +94,7 @@ for _panel, _commands in (
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(users.app, rich_help_panel=_USER)
 app.command("export", rich_help_panel=_USER)(exporting.export)
 app.command("import", rich_help_panel=_USER)(importing.take_in)
 app.add_typer(conflicts.app, rich_help_panel=_CONSENT)

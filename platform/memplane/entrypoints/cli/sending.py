@@ -5,17 +5,19 @@ that one was not stored. What was sent ahead and failed, for this reason or anot
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from memplane.client.errors import MemplaneClientError, TooLarge
-from memplane.contracts.transfer import ImportOutcome, RefusedLine
+from memplane.contracts.transfer import MAX_LINES, ImportOutcome, RefusedLine
 from memplane.entrypoints.cli.ledger import LEFT_OUT, Ledger
 from memplane.entrypoints.cli.session import Session
 from memplane.entrypoints.cli.sources import Entry
 
+MAX_BATCH = 1_500_000
+"""Characters of a batch: escaped, they fit the largest body that a server takes."""
 AHEAD = 2
 """Batches that are on their way at a time: one is being stored, and one is being looked at."""
 
@@ -29,12 +31,14 @@ class Target:
         user: whose they become.
         restoring: whether as they were, or as new ones.
         ledger: what is done.
+        noted: is given what became of each entry, before the ledger has it.
     """
 
     opened: Session
     user: str
     restoring: bool
     ledger: Ledger
+    noted: Callable[[Sequence[tuple[Entry, str]]], None] | None = None
 
     def send(self, batch: Sequence[Entry], name: str, after: str | None = None) -> ImportOutcome:
         """Send the lines of a batch under a name, to be stored after another one if one is named.
@@ -57,11 +61,11 @@ class Target:
             _refusal(entry, LEFT_OUT if entry.is_left_out else "invalid_line", entry.reason or "") for entry in here
         ]
         refused.sort(key=lambda each: (str(each["file"]), each["line"]))
-        done: list[tuple[str, int]] = [
-            (outcome, entry.lines) for entry, outcome in zip(sent, answer.outcomes, strict=True)
-        ]
-        done += [(LEFT_OUT if entry.is_left_out else "refused", entry.lines) for entry in here]
-        self.ledger.note(done, refused)
+        became: list[tuple[Entry, str]] = list(zip(sent, answer.outcomes, strict=True))
+        became += [(entry, LEFT_OUT if entry.is_left_out else "refused") for entry in here]
+        if self.noted is not None:
+            self.noted(became)
+        self.ledger.note([(outcome, entry.lines) for entry, outcome in became], refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +173,18 @@ def _has_lines(batch: Sequence[Entry]) -> bool:
 def _refusal(entry: Entry, code: str, detail: str) -> dict[str, object]:
     where = {"file": entry.file, "line": entry.line, "lines": entry.lines}
     return where | {"code": code, "detail": detail, "text": entry.text}
+
+
+def batches(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    """Entries, as many as one request takes."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(entry.text or "")
+        if batch and (len(batch) == MAX_LINES or size + length > MAX_BATCH):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += length
+    if batch:
+        yield batch

@@ -65,7 +65,7 @@ def planned(plan: DryRunPlan | None) -> list[Text]:
         texts = " -> ".join(dict.fromkeys(text for text in (each.before, each.after) if text is not None))
         named = f" {each.memory_id}" if each.memory_id else ""
         words = (
-            f", {' '.join(each.words.slot)}: {' '.join(each.words.old)} / {' '.join(each.words.new)}"
+            ", {}: {} / {}".format(*(" ".join(each.words.get(name, [])) for name in ("common", "old", "new")))
             if each.words
             else ""
         )

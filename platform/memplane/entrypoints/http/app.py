@@ -34,6 +34,7 @@ from memplane.entrypoints.http import (
     tombstones,
     tracking,
     transfer,
+    user_merges,
 )
 from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.entrypoints.logs import configure
@@ -69,6 +70,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(reverting.router)
     app.include_router(transfer.router)
     app.include_router(erasure.router)
+    app.include_router(user_merges.router)
     app.include_router(audit.router)
     app.include_router(jobs.router)
     app.include_router(jobs.gc_router)

@@ -18,7 +18,7 @@ User = Annotated[Name | None, Query(description="Whose thread it is, where more 
 
 
 # `path`: a thread's name may have slashes in it
-@router.get("/{thread_id:text}", responses=described(404), summary="The state of a supervisor")
+@router.get("/{thread_id:text}", responses=described(404, 409), summary="The state of a supervisor")
 async def get_checkpoint(
     thread_id: Name, app: App, caller: Caller, response: Response, user_id: User = None
 ) -> CheckpointRecord:

@@ -26,7 +26,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1/conflicts", route_class=Guarded, tags=["feedback"])
 
 
-@router.get("", responses=described(), summary="Memories that may contradict each other")
+@router.get("", responses=described(409), summary="Memories that may contradict each other")
 async def list_conflicts(app: App, caller: Caller, asked: Annotated[ConflictFilters, Query()]) -> ConflictList:
     """Pairs that the rules suspect and cannot prove, newest first. Both memories are active and readable."""
     page = await app.conflicts.list(caller, asked.user_id, before=asked.cursor, limit=asked.limit, agent=asked.agent)

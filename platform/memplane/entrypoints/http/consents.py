@@ -39,7 +39,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1", route_class=Guarded, tags=["consent"])
 
 
-@router.get("/consents", responses=described(), summary="Proposals for sensitive fields")
+@router.get("/consents", responses=described(409), summary="Proposals for sensitive fields")
 async def list_consents(app: App, caller: Caller, asked: Annotated[ConsentFilters, Query()]) -> ConsentList:
     """Changes of sensitive fields that wait for consent, or waited for it, newest first. For `consent:review`."""
     wanted = Wanted(asked.state, asked.user_id, asked.field)
@@ -94,7 +94,7 @@ async def acknowledge(
 
 
 # `path`: a user's name may have slashes in it
-@router.get("/users/{user_id:text}/context", responses=described(), summary="The decided fields of a profile")
+@router.get("/users/{user_id:text}/context", responses=described(409), summary="The decided fields of a profile")
 async def user_context(user_id: Name, app: App, caller: Caller, agent: Agent = None) -> UserContext:
     """Fields that a person consented to, or that enough turns corroborated; those that the agent may read."""
     found = await app.consents.context(caller, user_id, agent)

@@ -25,7 +25,7 @@ from memplane.entrypoints.http.routes import Cursor, Limit, described
 router = APIRouter(prefix="/v1/entities", route_class=Guarded, tags=["entities"])
 
 
-@router.get("", responses=described(), summary="Whom and what a user's memories mention")
+@router.get("", responses=described(409), summary="Whom and what a user's memories mention")
 async def entities(app: App, caller: Caller, asked: Annotated[EntityFilters, Query()]) -> EntityList:
     """Entities that memories which the caller may read mention, those that most mention first."""
     found = await app.entities.list(

@@ -15,7 +15,6 @@ from memplane.application.writes import Writes
 from memplane.bootstrap import Application
 from memplane.contracts.dry_runs import (
     NOT_STORED,
-    ComparedWords,
     DryRunnable,
     DryRunPlan,
     PlannedChange,
@@ -84,7 +83,7 @@ def _plan(plan: Plan, status: Status) -> DryRunPlan:
             before=each.before,
             after=each.after,
             rule=each.rule,
-            words=None if each.words is None else ComparedWords.model_validate(each.words, from_attributes=True),
+            words={name: list(words) for name, words in each.words.items()},
             meta=dict(each.meta),  # type: ignore[arg-type]  # of the history, which is JSON
         )
         for each in plan.changes

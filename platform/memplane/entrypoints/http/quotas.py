@@ -12,7 +12,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1/quotas", route_class=Guarded, tags=["administration"])
 
 
-@router.get("", responses=described(), summary="What is used of the quotas")
+@router.get("", responses=described(409), summary="What is used of the quotas")
 async def quotas(app: App, caller: Caller, user_id: Name | None = None) -> Quotas:
     """How much is stored in the tenant, and of a user, and how much may be. For `admin`."""
     found = await app.quotas(caller, user_id)

@@ -85,7 +85,11 @@ def _json(answer: QueryAnswer) -> Response:
 
 
 @router.post(
-    "/memory/query", response_model=QueryAnswer, responses=described(413), tags=["memory"], summary="Ask the memory"
+    "/memory/query",
+    response_model=QueryAnswer,
+    responses=described(409, 413),
+    tags=["memory"],
+    summary="Ask the memory",
 )
 async def query(
     request: Annotated[QueryRequest, Body(openapi_examples=examples.QUERY)], app: App, caller: Caller
@@ -98,7 +102,7 @@ async def query(
 @router.post(
     "/context",
     response_model=ContextAnswer,
-    responses=described(413),
+    responses=described(409, 413),
     tags=["memory"],
     summary="What an agent should know before it answers",
 )
@@ -221,7 +225,7 @@ Standing = Literal["candidate", "confirmed", "disputed"]
 Lifecycle = Literal["active", "superseded", "archived", "soft_deleted"]
 
 
-@router.get("/memories", responses=described(), tags=["memories"], summary="List memories")
+@router.get("/memories", responses=described(409), tags=["memories"], summary="List memories")
 async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     app: App,
     caller: Caller,
@@ -332,7 +336,7 @@ async def memory_history(
 
 # `path`: a thread's name may have slashes in it
 @router.get(
-    "/threads/{thread_id:text}/delta", responses=described(), tags=["threads"], summary="What changed in a thread"
+    "/threads/{thread_id:text}/delta", responses=described(409), tags=["threads"], summary="What changed in a thread"
 )
 async def delta(
     thread_id: Name,
@@ -350,7 +354,7 @@ Seq = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
 @router.get(
-    "/threads/{thread_id:text}/turns", responses=described(), tags=["threads"], summary="What was said in a thread"
+    "/threads/{thread_id:text}/turns", responses=described(409), tags=["threads"], summary="What was said in a thread"
 )
 async def thread_turns(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     thread_id: Name,

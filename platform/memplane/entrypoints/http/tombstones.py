@@ -16,7 +16,7 @@ from memplane.entrypoints.http.routes import described
 router = APIRouter(prefix="/v1/tombstones", route_class=Guarded, tags=["feedback"])
 
 
-@router.get("", responses=described(), summary="Values that are refused")
+@router.get("", responses=described(409), summary="Values that are refused")
 async def list_tombstones(app: App, caller: Caller, asked: Annotated[TombstoneFilters, Query()]) -> TombstoneList:
     """Verdicts by which values are refused, newest first, with the memory that each was given on, while it is there.
 

@@ -1,8 +1,5 @@
 """All that is remembered of a user, out and in."""
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated
@@ -16,10 +13,10 @@ from memplane.application.exporting import Exported, Exports
 from memplane.application.importing import Batch, Imported, Mode
 from memplane.application.offload import in_thread
 from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
+from memplane.entrypoints.export_lines import export_lines
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
 from memplane.entrypoints.http.incoming import incoming
-from memplane.entrypoints.http.lines import end_of, header_of, lines_of, record_of
 from memplane.entrypoints.http.repeats import After, Repeatable
 from memplane.entrypoints.http.routes import described
 
@@ -32,7 +29,7 @@ class _Export(StreamingResponse):
 
     def __init__(self, exports: Exports, export: Exported) -> None:
         self._exports = exports
-        self._lines = _lines(exports, export)
+        self._lines = export_lines(exports, export)
         super().__init__(self._lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,20 +38,10 @@ class _Export(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _lines(exports: Exports, export: Exported) -> AsyncGenerator[bytes, None]:
-    counts: Counter[str] = Counter()
-    yield header_of(export)
-    async with aclosing(exports.pages(export)) as pages:
-        async for page in pages:
-            counts[record_of(page[0])] += len(page)
-            yield await asyncio.to_thread(lines_of, page)  # where it holds nobody up
-    yield end_of(counts)
-
-
 @router.get(
     "/{user_id:text}/export",
     response_class=Response,
-    responses=described(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    responses=described(404, 409) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
     summary="Export a user",
 )
 async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None) -> Response:
@@ -63,7 +50,7 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
     One without its end was cut off. For fully trusted keys with `admin`; a key of an agent gets its categories, one of
     no agent that may act for each gets all. A user that nobody knows has no records.
     """
-    return _Export(app.exports, app.exports.begin(caller, user_id, agent))
+    return _Export(app.exports, await app.exports.begin(caller, user_id, agent))
 
 
 @router.post("/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")

@@ -1,11 +1,14 @@
-"""Records of an export as lines."""
+"""An export as lines of JSON, for HTTP and for the command line."""
 
+import asyncio
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 
 from pydantic_core import to_json
 
-from memplane.application.exporting import Exported
+from memplane.application.exporting import Exported, Exports
 from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.records import ContextField, Proposal
 from memplane.contracts.transfer import END, FORMAT, HEADER, VERSION
@@ -33,17 +36,32 @@ _KEPT: Mapping[type[Record], frozenset[str]] = {
 }
 
 
-def record_of(record: Record) -> str:
+async def export_lines(exports: Exports, export: Exported) -> AsyncGenerator[bytes, None]:
+    """A header, records, and an end that counts them; several lines at a time.
+
+    Raises:
+        StorageUnavailable: the database does not answer any more.
+    """
+    counts: Counter[str] = Counter()
+    yield _header_of(export)
+    async with aclosing(exports.pages(export)) as pages:
+        async for page in pages:
+            counts[_record_of(page[0])] += len(page)
+            yield await asyncio.to_thread(_lines_of, page)  # where it holds nobody up
+    yield _line({"record": END, "counts": dict(counts)})
+
+
+def _record_of(record: Record) -> str:
     """What a line calls a record."""
     return _NAMES[type(record)]
 
 
-def lines_of(page: Sequence[Record]) -> bytes:
+def _lines_of(page: Sequence[Record]) -> bytes:
     """Records of one kind as lines."""
     return b"".join(_line(_fields(record)) for record in page)
 
 
-def header_of(export: Exported) -> bytes:
+def _header_of(export: Exported) -> bytes:
     """The first line."""
     about = {"user": export.user_id, "exported_at": export.exported_at, "policy": export.policy}
     return _line(
@@ -51,17 +69,12 @@ def header_of(export: Exported) -> bytes:
     )
 
 
-def end_of(counts: Mapping[str, int]) -> bytes:
-    """The last line."""
-    return _line({"record": END, "counts": dict(counts)})
-
-
 def _line(fields: Mapping[str, object]) -> bytes:
     return to_json(fields) + b"\n"
 
 
 def _fields(record: Record) -> dict[str, object]:
-    found: dict[str, object] = {"record": record_of(record)}
+    found: dict[str, object] = {"record": _record_of(record)}
     if isinstance(record, Mentioning):
         found |= _told(record.memory) | _told(record.memory.text)
         return found | ({"entities": record.entities} if record.entities else {})
