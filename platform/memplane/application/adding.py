@@ -12,6 +12,7 @@ from memplane.application.placing import STORED, Fresh, place
 from memplane.application.proposing import held_back, stated_in
 from memplane.application.quotas import charge
 from memplane.application.remember import NewMemory, prepare
+from memplane.application.sharing import refuse_conversations
 from memplane.application.turns import NewTurn
 from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import Forbidden, MemplaneError, QuotaExceeded
@@ -63,8 +64,11 @@ def _admitted(taking: Taking, new: NewMemory | NewTurn, agent: str) -> Admitted:
     principal, policy, user_id = taking.principal, taking.policy, taking.user_id
     try:
         if isinstance(new, NewMemory):
-            memory = prepare(principal, policy, replace(new, user_id=user_id), taking.now, agent, Source.MIGRATION)
+            memory = prepare(
+                principal, policy, replace(new, user_id=user_id or None), taking.now, agent, Source.MIGRATION
+            )
             return memory, stated_in(policy, memory)
+        refuse_conversations(user_id)
         policy.check_write(agent, policy.turns_category)
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
         return cleaned(principal, policy, replace(new, user_id=user_id), "text")

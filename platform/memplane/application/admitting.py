@@ -11,6 +11,7 @@ from memplane.application.proposing import draft_of, grave, stated_in
 from memplane.application.records import ContextField, Proposal
 from memplane.application.recovery import reachable
 from memplane.application.remember import require_interval
+from memplane.application.sharing import refuse_conversations, require_shareable
 from memplane.application.turns import is_vouched
 from memplane.domain import pii
 from memplane.domain.attributes import checked
@@ -110,7 +111,7 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     if empty and memory.state is not State.SUPERSEDED:
         require_interval(memory.valid_from, memory.valid_until)
     names = {name: clean_id(getattr(memory, name), name) for name in ("agent_id", "run_id", "actor_id", "thread_id")}
-    return replace(
+    found = replace(
         memory,
         user_id=rules.user_id,
         text=text,
@@ -124,12 +125,15 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
         thread_id=names["thread_id"],
         valid_until=None if empty else memory.valid_until,  # older exports ended at once what was wrong all along
     )
+    require_shareable(policy, found, of_agent=False)
+    return found
 
 
 def _turn(rules: Rules, record: Record) -> Admitted:
     if not isinstance(record, Turn):
         raise TypeError(type(record))
     policy, limit = rules.policy, rules.policy.writing.max_text_chars
+    refuse_conversations(rules.user_id)
     rules.check(policy.turns_category)
     if len(record.text) > limit:
         raise LimitExceeded(f"text: {len(record.text)} characters, at most {limit}", field="text", limit=limit)

@@ -77,7 +77,7 @@ def _right(
     principal: Principal, policy: Policy, before: Memory, correction: Correction, now: datetime, speaker: Speaker
 ) -> Memory:
     said = NewMemory(
-        before.user_id, before.category, correction.text, before.type, visibility=before.visibility,
+        before.user_id or None, before.category, correction.text, before.type, visibility=before.visibility,
         source_ids=correction.source_ids, valid_from=correction.valid_from,
     )  # fmt: skip
     right = _in_place_of(before, prepare(principal, policy, said, now, speaker))

@@ -1,7 +1,7 @@
 """Why a memory is as it is: where it comes from, which rule decided, what it weighs, and how a question scores it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 

@@ -9,17 +9,17 @@ from uuid import UUID
 
 from memplane.application.aliases import require_unmerged
 from memplane.application.browse import told
-from memplane.application.gateway import clean_id
 from memplane.application.portable import PortableReader, Record
 from memplane.application.ports import Clock, Policies, Reader, Storage
 from memplane.application.proposing import grave
 from memplane.application.records import Proposal, ProposalQuery
+from memplane.application.sharing import owner_of
 from memplane.application.targets import require_full
 from memplane.domain.errors import StorageUnavailable
 from memplane.domain.memory import State, TrustState
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.scope import Filters, Scope, read_scope
+from memplane.domain.scope import Scope, read_scope
 
 R = TypeVar("R")
 
@@ -34,7 +34,7 @@ class Exported:
     """An export that is allowed, before it began.
 
     Attributes:
-        user_id: whose.
+        user_id: whose; empty for what is about no user.
         exported_at: when.
         policy: hash of the policy in force.
         categories: what it covers.
@@ -61,8 +61,8 @@ class Exports:
         self._clock = clock
         self._running = 0
 
-    async def begin(self, principal: Principal, user_id: str, agent: str | None = None) -> Exported:
-        """What an export covers; none of it is read yet.
+    async def begin(self, principal: Principal, user_id: str | None, agent: str | None = None) -> Exported:
+        """What an export of a user covers, or one of what is about no user; none of it is read yet.
 
         Raises:
             ScopeForbidden: the key lacks ``admin`` or ``memory:read``.
@@ -73,14 +73,16 @@ class Exports:
         principal.require(KeyScope.ADMIN)
         principal.require(KeyScope.READ)
         require_full(principal, "export all that is known of a user")
+        user = owner_of(principal, user_id)
         policy, now = self._policies.current, self._clock()
         categories = readable(principal, policy, agent)
-        scope = read_scope(principal, policy, categories, now, Filters(user_id=clean_id(user_id, "user_id")))
+        scope = read_scope(principal, policy, categories, now).with_shared(policy.shared).of_user(user)
         scope = replace(scope, states=tuple(State), trust_states=tuple(TrustState))
         async with self._storage.reading(principal.reach) as reader:
-            await require_unmerged(reader, principal, scope.filters.user_id)
+            await require_unmerged(reader, principal, user_id)
+        categories = scope.categories
         graves = (*categories, *sorted({grave(f) for name in categories for f in policy.sensitive_fields(name)}))
-        return Exported(scope.filters.user_id or "", now, policy.digest, categories, graves, scope, principal)
+        return Exported(user, now, policy.digest, categories, graves, scope, principal)
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from memplane.application.adding import adding
-from memplane.application.gateway import Gateway, Write, clean_id
+from memplane.application.gateway import Gateway, Write
 from memplane.application.incoming import Incoming, Outcomes, Taking
 from memplane.application.once import Once
 from memplane.application.reinstating import reinstating
+from memplane.application.sharing import owner_of
 from memplane.application.targets import require_full
 from memplane.domain.errors import LimitExceeded
 from memplane.domain.principal import KeyScope, Principal
@@ -28,13 +29,13 @@ class Batch:
     """Some lines of a file for one user.
 
     Attributes:
-        user_id: whose they become, whatever the file says.
+        user_id: whose they become, whatever the file says; ``None`` for what is about no user.
         mode: how.
         lines: in the order of the file.
         agent: the agent to act for; to restore, a key of no agent that may act for each reaches all without one.
     """
 
-    user_id: str
+    user_id: str | None
     mode: Mode
     lines: Sequence[Incoming]
     agent: str | None = None
@@ -83,7 +84,7 @@ class Imports:
             require_full(principal, "restore what was exported")
         if len(batch.lines) > MAX_LINES:
             raise LimitExceeded(f"lines: {len(batch.lines)} in one call, at most {MAX_LINES}", limit=MAX_LINES)
-        user_id = principal.touch(clean_id(batch.user_id, "user_id") or "")
+        user_id = owner_of(principal, batch.user_id)
         await self._gateway.replayed(principal, once)
         prepared = reinstating if batch.mode is Mode.RESTORE else adding
         taking = Taking(principal, policy, now, user_id, batch.agent)

@@ -13,6 +13,7 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.application.usage import Usage
 from memplane.domain.errors import QuotaExceeded
+from memplane.domain.memory import SHARED
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.quotas import Limits
 
@@ -85,7 +86,8 @@ async def charge(write: Write, user_id: str, *, writes: int = 1, stores: bool = 
         return
     counted = writes if quotas.counts_writes else 0
     usage = await write.uow.usage.spend(user_id, _day(write.now), counted)
-    _require(quotas.user, usage, "user", write.now, writes=bool(writes), stores=stores)
+    if user_id != SHARED:
+        _require(quotas.user, usage, "user", write.now, writes=bool(writes), stores=stores)
     if quotas.tenant.any:
         usage = await write.uow.usage.of_tenant(_day(write.now))
         _require(quotas.tenant, usage, "tenant", write.now, writes=bool(writes), stores=stores)

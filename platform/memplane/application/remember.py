@@ -16,7 +16,7 @@ from memplane.application.placing import STORED, Fresh, Outcome, note_mentions, 
 from memplane.application.proposing import change_held_back, held_back, seen_in
 from memplane.application.quotas import charge
 from memplane.application.restoring import bury
-from memplane.application.sharing import require_shareable, require_sharer
+from memplane.application.sharing import owner_of, require_shareable
 from memplane.application.targets import AUTHORITY, LASTING, found, locked, require_full, require_weight
 from memplane.application.vectors import SearchMaterial
 from memplane.domain import pii
@@ -34,7 +34,6 @@ from memplane.domain.history import HistoryEvent
 from memplane.domain.items import no_item
 from memplane.domain.lifecycle import check_transition
 from memplane.domain.memory import (
-    SHARED,
     Memory,
     MemoryText,
     MemoryType,
@@ -318,11 +317,7 @@ def prepare_drawn(
 def _composed(
     principal: Principal, policy: Policy, new: NewMemory, now: datetime, agent: Speaker, source: Source
 ) -> Memory:
-    if new.user_id is None:
-        require_sharer(principal)
-        user_id = SHARED
-    else:
-        user_id = principal.touch(clean_id(new.user_id, "user_id") or "")
+    user_id = owner_of(principal, new.user_id)
     visibility = policy.write_visibility(principal.trust, new.visibility)
     if new.min_trust is not None and new.min_trust not in trust_levels(principal.trust):
         raise VisibilityForbidden(f"min_trust: '{new.min_trust}' is above this key's own trust", field="min_trust")
@@ -332,7 +327,7 @@ def _composed(
     style = _STYLES.get(source, Style.SUBJECTS)
     text = screened(constrain(new.text, new.type, policy.writing, style), rules, policy.find_pii)
     external_id = clean_id(new.external_id, "external_id")
-    return Memory(
+    memory = Memory(
         id=new_id(),
         user_id=user_id,
         category=new.category,
@@ -363,6 +358,8 @@ def _composed(
         expires_at=new.expires_at,
         attributes=screened_values(checked(new.attributes), rules, policy.find_pii),
     )
+    require_shareable(policy, memory, of_agent=style is Style.FULL)
+    return memory
 
 
 def _lies_ahead(expires_at: object, now: datetime) -> None:

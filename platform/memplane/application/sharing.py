@@ -3,6 +3,7 @@
 It is part of the recall of every user of the tenant, so a word of it reaches every agent that reads its category.
 """
 
+from memplane.application.gateway import clean_id
 from memplane.application.proposing import stated_in
 from memplane.application.targets import require_full
 from memplane.domain.errors import Invalid, UserForbidden, WritingConstraintViolated
@@ -10,6 +11,18 @@ from memplane.domain.memory import SHARED, Memory
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
 from memplane.domain.writing import require_no_user
+
+
+def owner_of(principal: Principal, user_id: str | None) -> str:
+    """The user whom a write or a whole export is about, as rows have it: the caller's own to touch, or nobody.
+
+    Raises:
+        UserForbidden, TrustTooLow: the caller does not reach the user, or may not write what is about nobody.
+    """
+    if user_id is None:
+        require_sharer(principal)
+        return SHARED
+    return principal.touch(clean_id(user_id, "user_id") or "")
 
 
 def require_sharer(principal: Principal) -> None:
@@ -52,3 +65,13 @@ def require_shareable(policy: Policy, memory: Memory, *, of_agent: bool = True) 
                 rule="about_no_user",
                 words=each.value,
             )
+
+
+def refuse_conversations(user_id: str) -> None:
+    """A message belongs to a user.
+
+    Raises:
+        Invalid: there is none.
+    """
+    if user_id == SHARED:
+        raise Invalid("record: a message of a conversation is a user's; import it with a user_id", field="record")

@@ -111,9 +111,9 @@ class _ChangeableFields(TypedDict, total=False):
 
 
 class MemoryFields(_ChangeableFields, total=False):
-    """`NewMemoryRequest`, but for its ``content``."""
+    """`NewMemoryRequest`, but for its ``content``; ``user_id`` is ``None`` for shared knowledge."""
 
-    user_id: Required[str]
+    user_id: Required[str | None]
     category: Required[str]
     agent: str | None
     type: str
@@ -181,6 +181,7 @@ class ListFields(TypedDict, total=False):
     layer: Literal["mid", "long"] | None
     q: str | None
     trust_state: Literal["candidate", "confirmed", "disputed"] | None
+    shared: bool
     agent: str | None
 
 

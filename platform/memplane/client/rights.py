@@ -176,19 +176,21 @@ class RightsCalls:
         """How much is stored in the tenant, and of a user, and how much may be."""
         return await self._connection.ask(read("/v1/quotas", user_id=user_id), Quotas)
 
-    async def export(self, user_id: str, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
+    async def export(self, user_id: str | None, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.
+
+        Without a user it is what is known about none: shared knowledge.
 
         Raises:
             UnexpectedAnswer: it ended before its end, or lines are missing; what came before is not all.
         """
-        pieces = self._connection.pieces(read(f"/v1/users/{segment(user_id)}/export", agent=agent))
+        pieces = self._connection.pieces(read(f"{_whole(user_id)}/export", agent=agent))
         async with aclosing(pieces), aclosing(whole_lines(pieces)) as lines:
             async for some in lines:
                 yield some
 
     async def import_lines(
-        self, user_id: str, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
+        self, user_id: str | None, lines: Iterable[str], *, restore: bool = False, agent: str | None = None,
         once: str | None = None, after: str | None = None,
     ) -> ImportOutcome:  # fmt: skip
         """Take up to 500 lines of an export in, each for itself; ``once`` names the batch, so that it counts once.
@@ -199,7 +201,7 @@ class RightsCalls:
         asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
         headers = {"Idempotency-Key": once} if once else {}
         headers |= {"Idempotency-After": after} if after else {}
-        call = write(f"/v1/users/{segment(user_id)}/import", body_of(ImportRequest, asked), headers)
+        call = write(f"{_whole(user_id)}/import", body_of(ImportRequest, asked), headers)
         return await self._connection.ask(call, ImportOutcome)
 
     async def merge_user(self, user_id: str, into: str, *, dry_run: bool = False) -> UserMergeReceipt:
@@ -217,3 +219,7 @@ class RightsCalls:
         asked = given(confirm=confirm, dry_run=dry_run or None)
         call = write(f"/v1/users/{segment(user_id)}/erase", body_of(EraseRequest, asked))
         return await self._connection.ask(call, ErasureReceipt)
+
+
+def _whole(user_id: str | None) -> str:
+    return "/v1/shared" if user_id is None else f"/v1/users/{segment(user_id)}"

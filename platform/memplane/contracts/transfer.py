@@ -30,7 +30,8 @@ class HeaderLine(Request):
     record: Literal["header"]
     format: Literal["memplane-export"]
     version: int
-    user: Name
+    user: Name | None
+    """Null where it is about no user."""
     exported_at: Time
     policy: Short
     """Hash of the policy in force."""

@@ -63,7 +63,7 @@ def _lines_of(page: Sequence[Record]) -> bytes:
 
 def _header_of(export: Exported) -> bytes:
     """The first line."""
-    about = {"user": export.user_id, "exported_at": export.exported_at, "policy": export.policy}
+    about = {"user": export.user_id or None, "exported_at": export.exported_at, "policy": export.policy}
     return _line(
         {"record": HEADER, "format": FORMAT, "version": VERSION, **about, "categories": list(export.categories)}
     )

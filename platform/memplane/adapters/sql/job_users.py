@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from memplane.adapters.sql import tables
 from memplane.adapters.sql.session import Session
 from memplane.application.jobs.user_records import Newcomer, News
-from memplane.domain.memory import RETRIEVABLE_TRUST, State, first_id
+from memplane.domain.memory import RETRIEVABLE_TRUST, SHARED, State, first_id
 
 Columns = sa.ColumnCollection[str, sa.Column[Any]]
 _KEY = ("tenant_id", "user_id", "name")
@@ -49,7 +49,12 @@ class SqlJobUsers:
         m = tables.memories.c
         fits = self._fits(news)
         statement = sa.select(m.id, m.user_id).where(
-            m.tenant_id == self._tenant, m.id > begins, m.recorded_at >= news.since, *fits, ~self._rests(news, m)
+            m.tenant_id == self._tenant,
+            m.id > begins,
+            m.recorded_at >= news.since,
+            *fits,
+            ~self._rests(news, m),
+            m.user_id != SHARED,  # of nobody no conclusions are drawn
         )
         if news.least > 1:
             other = tables.memories.alias("other")

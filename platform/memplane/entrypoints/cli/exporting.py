@@ -21,9 +21,10 @@ PART = ".part"
 
 
 def export(  # noqa: PLR0913 - one argument for each option
-    user: Annotated[str, typer.Argument(help="The user.")],
+    user: Annotated[str | None, typer.Argument(help="The user.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option(help="The file; without it, standard output.")] = None,
     *,
+    shared: Annotated[bool, typer.Option("--shared", help="What is about no user, in place of a user.")] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     agent: Agent = None,
@@ -34,6 +35,8 @@ def export(  # noqa: PLR0913 - one argument for each option
 
     With the administrator's key. The file appears when all of it has come, readable by its owner alone.
     """
+    if (user is None) is not shared:
+        raise typer.BadParameter("name a user, or say --shared for what is about no user; not both")
     if json and out is None:
         raise typer.BadParameter("--json tells of a file: name one with --out")
     with operating(url, key, agent, data) as opened, _target(out) as file, _counting() as count:
@@ -46,7 +49,11 @@ def export(  # noqa: PLR0913 - one argument for each option
     if out is not None:
         told = ", ".join(f"{number} {name}" for name, number in counts.items()) or "nothing"
         document = {"user": user, "file": out, "bytes": out.stat().st_size, "counts": dict(counts)}
-        show(document, plain(f"{out} has all that is known of {user}: {told}"), as_json=json)
+        show(
+            document,
+            plain(f"{out} has all that is {'shared' if user is None else f'known of {user}'}: {told}"),
+            as_json=json,
+        )
 
 
 @contextmanager

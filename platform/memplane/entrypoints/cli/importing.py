@@ -40,6 +40,9 @@ def take_in(  # noqa: PLR0913 - one argument for each option
     user: Annotated[
         str | None, typer.Option(help="The user to import for.", show_default="the one that an export names")
     ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="As shared knowledge, about no user.", show_default="where an export is")
+    ] = False,
     restore: Annotated[
         bool | None,
         typer.Option("--restore/--add", help="As it was, by an administrator; or as new memories.",
@@ -72,7 +75,9 @@ def take_in(  # noqa: PLR0913 - one argument for each option
         raise typer.BadParameter(f"there is no '{path}'", param_hint="PATH")
     if (whose := peer_named(path, peer)) is None:
         reach = _Reach(url, key, agent, data)
-        _import_own(Path(path), user, restore, category, reach, restart=restart, as_json=json)
+        _import_own(Path(path), _Whose(user, shared), restore, category, reach, restart=restart, as_json=json)
+    elif shared:
+        raise typer.BadParameter("what another system exported is its users': leave --shared out")
     elif restore:
         raise typer.BadParameter("what another system exported is added: leave --restore out")
     else:
@@ -90,17 +95,38 @@ class _Reach:
     data: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    """What the command says of whom the lines are about."""
+
+    user: str | None
+    shared: bool
+
+    def of(self, source: Source) -> str | None:
+        """The user whose they become, or none for shared knowledge.
+
+        Raises:
+            typer.BadParameter: the command and the file name both, or neither.
+        """
+        if self.shared and self.user is not None:
+            raise typer.BadParameter("--user, --shared: name one of the two")
+        if self.shared or (source.is_export and source.user is None and self.user is None):
+            return None
+        whose = self.user or source.user
+        if whose is None:
+            raise typer.BadParameter("name the user with --user, or say --shared: only an export says whom it is of")
+        return whose
+
+
 def _import_own(  # noqa: PLR0913 - the options of the command
-    path: Path, user: str | None, restore: bool | None, category: str | None, reach: _Reach, *, restart: bool,
+    path: Path, named: _Whose, restore: bool | None, category: str | None, reach: _Reach, *, restart: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Import what Memplane exported, lines of the same form, or notes."""
     from memplane.bootstrap import policies_of  # noqa: PLC0415 - what help does not wait for
 
     source = source_of(path)
-    whose = user or source.user
-    if whose is None:
-        raise typer.BadParameter("name the user with --user: only an export says whom it is of")
+    whose = named.of(source)
     restoring = source.is_export if restore is None else restore
     known = policies_of(settings_of(data=reach.data).policies).current if source.notes else None
     about = {"fingerprint": source.fingerprint, "user": whose, "mode": "restore" if restoring else "add",
@@ -148,7 +174,7 @@ def _left(parts: Iterable[tuple[Session, Iterable[Entry]]], done: int) -> Iterat
         done = max(0, done - len(part)) if isinstance(part, list) else 0
 
 
-def _show(source: Source, user: str, ledger: Ledger, *, as_json: bool) -> None:
+def _show(source: Source, user: str | None, ledger: Ledger, *, as_json: bool) -> None:
     refused = ledger.outcomes["refused"]
     named = refused or ledger.outcomes[LEFT_OUT]
     document = {
@@ -157,7 +183,11 @@ def _show(source: Source, user: str, ledger: Ledger, *, as_json: bool) -> None:
         "refused_file": ledger.refusals if named else None,
     }  # fmt: skip
     told = ", ".join(f"{number} {outcome}" for outcome, number in ledger.outcomes.most_common()) or "nothing"
-    human = [plain(f"{source.path}: {ledger.done} {'notes' if source.notes else 'lines'} for {user}: {told}")]
+    human = [
+        plain(
+            f"{source.path}: {ledger.done} {'notes' if source.notes else 'lines'} {'shared' if user is None else f'for {user}'}: {told}"
+        )
+    ]
     if source.notes:
         read, *rest = _note_lines(ledger).items()
         human.append(

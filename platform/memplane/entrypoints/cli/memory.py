@@ -23,6 +23,8 @@ from memplane.entrypoints.cli.options import (
     Id,
     Key,
     Limit,
+    OneUser,
+    Shared,
     Url,
     User,
     ValidFrom,
@@ -31,6 +33,7 @@ from memplane.entrypoints.cli.options import (
     Words,
     given,
     moment_of,
+    owner_of,
     words_of,
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
@@ -163,7 +166,8 @@ def turn(  # noqa: PLR0913 - one argument for each option
 def remember(  # noqa: PLR0913 - one argument for each option
     content: Words = None,
     *,
-    user: User,
+    user: OneUser = None,
+    shared: Shared = False,
     category: Annotated[str, typer.Option(help="What it is about.")],
     type_: Annotated[MemoryType, typer.Option("--type", help="What kind of memory.")] = MemoryType.SEMANTIC,
     title: Annotated[str | None, typer.Option(help="Its title.")] = None,
@@ -186,9 +190,9 @@ def remember(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Store one thing known: a sentence or two, in the third person."""
-    words = words_of(content)
+    owner, words = owner_of(user, shared=shared), words_of(content)
     with session(url, key, agent, data) as opened:
-        kind = {"type": type_, "importance": importance, "pinned": pinned, "user_id": user, "category": category}
+        kind = {"type": type_, "importance": importance, "pinned": pinned, "user_id": owner, "category": category}
         optional = given(title=title, steps=step, tags=tag, thread_id=thread, external_id=external_id)
         moments = given(visibility=visibility, valid_from=valid_from, valid_until=valid_until)
         tried = given(dry_run=dry_run or None, agent=opened.agent)
@@ -225,6 +229,9 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     ] = State.ACTIVE,
     layer: Annotated[Layer | None, typer.Option(help="Only of this layer.")] = None,
     q: Annotated[str | None, typer.Option("--query", "-q", help="Only with one of these words.")] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Shared knowledge, in place of what is about users.")
+    ] = False,
     disputed: Annotated[bool, typer.Option("--disputed", help="Those that wait for confirm or reject.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -238,7 +245,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
     where |= given(state=state if state is not State.ACTIVE else None, layer=layer, q=q)
-    where |= {"trust_state": "disputed"} if disputed else {}
+    where |= ({"trust_state": "disputed"} if disputed else {}) | ({"shared": True} if shared else {})
     with operating(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
         if every:
@@ -299,5 +306,15 @@ def _page(page: MemoryList) -> list[RenderableType]:
     for item in page.items:
         when = f"{item.recorded_at:%Y-%m-%d %H:%M}"
         score = [f"{item.score or 0:.3f}"] if scored else []
-        add(rows, when, item.user_id, item.category, item.type, item.importance, *score, item.content, item.id)
+        add(
+            rows,
+            when,
+            item.user_id or "(shared)",
+            item.category,
+            item.type,
+            item.importance,
+            *score,
+            item.content,
+            item.id,
+        )
     return [rows, *more(page.next)]

@@ -72,6 +72,10 @@ Within = Annotated[
     typer.Option("--agent", help="Only what this agent may read and write.", show_default="all that the key may"),
 ]
 User = Annotated[str, typer.Option("--user", help="The user whom it is about.")]
+OneUser = Annotated[str | None, typer.Option("--user", help="The user whom it is about.", show_default=False)]
+Shared = Annotated[
+    bool, typer.Option("--shared", help="It is about no user: shared knowledge, part of every user's recall.")
+]
 AnyUser = Annotated[str | None, typer.Option("--user", help="Only this user's.")]
 Id = Annotated[UUID, typer.Argument(metavar="ID", help="The memory's id.", parser=memory_id_of)]
 Words = Annotated[str | None, typer.Argument(help="The text; '-' or nothing: from standard input.")]
@@ -123,3 +127,14 @@ def words_of(argument: str | None) -> str:
     if sys.stdin.isatty() and argument is None:
         raise typer.BadParameter("give the text as an argument, or on standard input")
     return sys.stdin.read().removesuffix("\n")
+
+
+def owner_of(user: str | None, *, shared: bool) -> str | None:
+    """The user that a command names, or none for what is shared.
+
+    Raises:
+        typer.BadParameter: it names both, or neither.
+    """
+    if (user is None) is not shared:
+        raise typer.BadParameter("name the user with --user, or say --shared for what is about no user; not both")
+    return user

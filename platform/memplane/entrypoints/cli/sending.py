@@ -28,14 +28,14 @@ class Target:
 
     Attributes:
         opened: the server.
-        user: whose they become.
+        user: whose they become; ``None`` for shared knowledge.
         restoring: whether as they were, or as new ones.
         ledger: what is done.
         noted: is given what became of each entry, before the ledger has it.
     """
 
     opened: Session
-    user: str
+    user: str | None
     restoring: bool
     ledger: Ledger
     noted: Callable[[Sequence[tuple[Entry, str]]], None] | None = None

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -61,7 +61,8 @@ class Source:
         notes: the Markdown files, if it is such.
         fingerprint: SHA-256 (hex) of all of it.
         count: lines of JSON, or of notes, about.
-        user: whom an export is of.
+        user: whom an export is of; ``None`` for one of shared knowledge, and for what is no export.
+        is_export: whether it begins as an export does.
     """
 
     path: Path
@@ -69,11 +70,7 @@ class Source:
     fingerprint: str
     count: int
     user: str | None
-
-    @property
-    def is_export(self) -> bool:
-        """Whether it begins as an export does."""
-        return self.user is not None
+    is_export: bool
 
     def entries(self, categories: Collection[str], fallback: str | None) -> Iterator[Entry]:
         """Its lines, in an order that does not change.
@@ -115,18 +112,19 @@ def _seen(path: Path, notes: Sequence[Path]) -> Source:
             while piece := file.read(_PIECE):
                 digest.update(piece)
                 count += piece.count(b"\n")
-    return Source(path, notes, digest.hexdigest(), count, None if notes else _user_of(path))
+    header = None if notes else _header_of(path)
+    user = str(header.get("user") or "") or None if header else None
+    return Source(path, notes, digest.hexdigest(), count, user, header is not None)
 
 
-def _user_of(path: Path) -> str | None:
+def _header_of(path: Path) -> Mapping[str, object] | None:
     with path.open("rb") as file:
         first = file.readline(_PIECE)
     try:
         header = from_json(first)
     except ValueError:
         return None
-    known = isinstance(header, dict) and header.get("format") == FORMAT
-    return str(header.get("user") or "") or None if known else None
+    return header if isinstance(header, dict) and header.get("format") == FORMAT else None
 
 
 def _lines(path: Path) -> Iterator[Entry]:

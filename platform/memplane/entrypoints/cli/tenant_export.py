@@ -50,7 +50,7 @@ async def export_tenant(application: Application, settings: Settings, tenant: st
     names = sorted(await application.storage.write(Reach(tenant), lambda uow: uow.erasures.users()))
     principal = Principal(tenant, None, Trust.FULL, frozenset(KeyScope), _OPERATOR)
     users = [
-        await _user(application, await application.exports.begin(principal, user), out, number)
+        await _user(application, await application.exports.begin(principal, user or None), out, number)
         for number, user in enumerate(names, 1)
     ]
     written, held = await asyncio.to_thread(_others, settings, tenant, out / "tables")

@@ -91,7 +91,7 @@ def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines
             given = {name: getattr(line, name) for name in _OF_BOTH}
             return NewMemory(
                 **given | {"event_time": line.event_time or line.recorded_at},
-                user_id="",  # it is told by the request
+                user_id=None,  # the request names it
                 text=_text(line),
                 min_trust=line.min_trust,
                 source_ids=tuple(line.source_ids),

@@ -12,7 +12,10 @@ from starlette.types import Receive, Scope, Send
 from memplane.application.exporting import Exported, Exports
 from memplane.application.importing import Batch, Imported, Mode
 from memplane.application.offload import in_thread
+from memplane.application.once import Once
+from memplane.bootstrap import Application
 from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
+from memplane.domain.principal import Principal
 from memplane.entrypoints.export_lines import export_lines
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.guard import Guarded
@@ -20,7 +23,7 @@ from memplane.entrypoints.http.incoming import incoming
 from memplane.entrypoints.http.repeats import After, Repeatable
 from memplane.entrypoints.http.routes import described
 
-router = APIRouter(prefix="/v1/users", route_class=Guarded, tags=["export and import"])
+router = APIRouter(prefix="/v1", route_class=Guarded, tags=["export and import"])
 UserId = Annotated[str, Path(min_length=1, max_length=255)]
 
 
@@ -39,7 +42,7 @@ class _Export(StreamingResponse):
 
 
 @router.get(
-    "/{user_id:text}/export",
+    "/users/{user_id:text}/export",
     response_class=Response,
     responses=described(404, 409) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
     summary="Export a user",
@@ -53,7 +56,21 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
     return _Export(app.exports, await app.exports.begin(caller, user_id, agent))
 
 
-@router.post("/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")
+@router.get(
+    "/shared/export",
+    response_class=Response,
+    responses=described(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    summary="Export shared knowledge",
+)
+async def export_shared(app: App, caller: Caller, agent: Agent = None) -> Response:
+    """All memories about no user, as the export of a user has them; its header names no user.
+
+    For fully trusted keys with `admin` that are bound to no user.
+    """
+    return _Export(app.exports, await app.exports.begin(caller, None, agent))
+
+
+@router.post("/users/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")
 async def take_in(
     user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
 ) -> ImportOutcome:
@@ -66,12 +83,26 @@ async def take_in(
     Batches of a file depend on one another. One with `Idempotency-After` is read and looked at at once, and stored when
     the one that it names was; without that one it is refused (`out_of_order`).
     """
-    once = again.once(_kept, after)
+    return await _taken(app, caller, user_id, request, again.once(_kept, after))
+
+
+@router.post("/shared/import", responses=described(409, 413), summary="Import lines of shared knowledge")
+async def take_in_shared(
+    request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
+) -> ImportOutcome:
+    """Take lines in as knowledge about no user: memories of the categories that the policy shares, and no messages.
+
+    For fully trusted keys that are bound to no user; else as for a user.
+    """
+    return await _taken(app, caller, None, request, again.once(_kept, after))
+
+
+async def _taken(
+    app: Application, caller: Principal, user_id: str | None, request: ImportRequest, once: Once[Imported] | None
+) -> ImportOutcome:
     mode = Mode(request.mode)
-    restoring = mode is Mode.RESTORE
-    lines = await in_thread(incoming, request.lines, datetime.now(UTC), restoring=restoring)
-    done = await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=once)
-    return _told(done)
+    lines = await in_thread(incoming, request.lines, datetime.now(UTC), restoring=mode is Mode.RESTORE)
+    return _told(await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=once))
 
 
 def _told(done: Imported) -> ImportOutcome:
