@@ -39,6 +39,7 @@ TEXT_ROUTES: Mapping[str, tuple[str, ...]] = {
     "POST /v1/observations": ("outcome", "arguments{}", "files[]"),
     "PUT /v1/checkpoints/{thread_id:text}": ("graph{}", "memory{}", "conversation[]{}", "agents{}"),
     "POST /v1/users/{user_id:text}/import": ("lines[]",),
+    "POST /v1/shared/import": ("lines[]",),
     "POST /v1/admin/policy/check": ("files{}",),
 }  # fmt: skip
 """Fields of requests that take more text than a name has, by route."""

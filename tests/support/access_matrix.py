@@ -31,6 +31,7 @@ class Categories(Enum):
     OPERATED = "those outside the agent's allowlist stay as they are; a key of no agent reaches all"
     LINES = "a line outside the write allowlist is refused, and the others are not"
     EXPORTED = "those outside the agent's allowlist are left out; a key of no agent gets all"
+    SHARED = "shared knowledge alone, as far as the agent reaches its category; see test_shared_knowledge"
     NONE = "the route touches no memories"
 
 
@@ -51,6 +52,7 @@ class Tenants(Enum):
     LINES = "what is written is the caller's own, and foreign ids in it lead nowhere"
     EXPORTED = "a user of another tenant has nothing that could be exported"
     SETTINGS = "settings and counts are those of the caller's own tenant; see test_time_zones and test_quotas"
+    SHARED = "shared knowledge of the caller's own tenant alone; see test_shared_knowledge"
     NONE = "the route touches no tenant"
 
 
@@ -255,6 +257,11 @@ ACCESS: Sequence[Access] = (
     ),
     Access(
         "POST", "/v1/admin/gc", _ADMIN, Categories.NONE, Tenants.OPERATED, body=lambda _: {"user_id": USER},
+    ),
+    Access("GET", "/v1/shared/export", _ADMIN, Categories.SHARED, Tenants.SHARED),
+    Access(
+        "POST", "/v1/shared/import", _WRITE, Categories.SHARED, Tenants.SHARED,
+        body=lambda category: {"lines": [_line(category)]},
     ),
     Access("GET", "/v1/users/{user_id:text}/export", _ADMIN, Categories.EXPORTED, Tenants.EXPORTED),
     Access(

@@ -48,7 +48,7 @@ class Listing:
         state: the only lifecycle state.
         trust_state: the only state of trust; ``None`` for what is believed.
         words: only those that hold one of these words.
-        shared: those about no user, in place of those about users.
+        shared: those about no user alone.
     """
 
     categories: Sequence[str] = ()
@@ -271,7 +271,10 @@ def _listed(scope: Scope, wanted: Listing) -> Scope:
     """The scope of a list; what is not active any more is told of in whatever trust it was, unless it was rejected."""
     believed = scope.trust_states if wanted.state is State.ACTIVE else (*scope.trust_states, TrustState.DISPUTED)
     trust = believed if wanted.trust_state is None else (wanted.trust_state,)
-    scope = scope.shared_alone if wanted.shared else scope.without_shared
+    if wanted.shared:
+        scope = scope.shared_alone
+    elif scope.filters.user_id is not None:
+        scope = scope.without_shared
     return replace(scope, turns=False, states=(wanted.state,), trust_states=trust)
 
 

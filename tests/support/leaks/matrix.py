@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from support.leaks.canaries import LIVES, Canary, Record
-from support.leaks.oracle import LISTED, Voice
+from support.leaks.oracle import LISTED, NOBODY, Voice
 from support.leaks.paths import Ask, broad, by_id, by_words
 from support.leaks.wire import Answer
 from support.leaks.world import World
@@ -165,6 +165,8 @@ class Matrix:
             self._answered(voice, ask, ask.target, answer)
 
     def _allowed(self, voice: Voice, ask: Ask, canary: Canary) -> bool:
+        if ask.alone and any(place.user == NOBODY for place in canary.places):
+            return False
         own = ask.target is not None and canary.record == ask.target.id
         if canary.part == "thread" and all(place.tenant != voice.tenant for place in canary.places):
             # a caller that names a thread of another tenant finds that name in the events of its own
@@ -177,6 +179,8 @@ class Matrix:
             if record.id not in answer:
                 continue
             hidden = self.world.oracle.why_not(voice, record.place)
+            if record.place.user == NOBODY and voice.users is not None:
+                hidden = [*hidden, "user"]  # a bound key reads what is shared, and changes none of it
             if hidden or record.place.category not in self.world.oracle.writes(voice.agent):
                 told = f"{ask.how}: names {record.place}, which is beyond the caller by {hidden or 'what it writes'}"
                 self.report.leaks.append(Leak(str(voice), ask.route, told))

@@ -32,6 +32,8 @@ ANCHORED = EVER - {"soft_deleted", "rejected", "replaced"}
 
 OPERATOR = ""
 """In the place of an agent's name."""
+NOBODY = ""
+"""In the place of a user's name, for shared knowledge."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Oracle:
         self.order: Sequence[str] = list(self.levels)  # the most trusted first
         self.categories = [entry["name"] for part in categories["categories"].values() for entry in part]
         self.turns: str = categories["turns"]["category"]
+        self.shared: Sequence[str] = categories["shared"]
         self._lists: Mapping[str, Any] = categories["allowlists"]
         self.agents = list(self._lists)
 
@@ -77,7 +80,7 @@ class Oracle:
         """Every rule that keeps a caller from what was written in a place; none when it may read it."""
         reasons = {
             "tenant": voice.tenant != place.tenant,
-            "user": voice.users is not None and place.user not in voice.users,
+            "user": voice.users is not None and place.user not in {*voice.users, NOBODY},
             "category": place.category not in self.reads(voice.agent),
             "visibility": place.visibility not in self.levels[voice.trust]["sees"],
             "min_trust": self.order.index(voice.trust) > self.order.index(place.min_trust),

@@ -38,6 +38,7 @@ class Ask:
         there: lives in which the target is found; ``None`` where the status says nothing of it.
         pages: whether all pages are read.
         names: whether the answer names records by their ids alone, which must be the caller's to read and to write.
+        alone: whether it is about users alone, so that nothing shared may stand in it.
     """
 
     route: str
@@ -51,6 +52,7 @@ class Ask:
     there: frozenset[str] | None = None
     pages: bool = field(default=False)
     names: bool = field(default=False)
+    alone: bool = field(default=False)
 
     @property
     def method(self) -> str:
@@ -68,7 +70,8 @@ def _query(how: str, lives: frozenset[str], target: Record | None = None, **body
 
 
 def _list(how: str, lives: frozenset[str] = LISTED, target: Record | None = None, **params: Any) -> Ask:  # noqa: ANN401 - of the request
-    return Ask(f"GET {LIST}", how, lives, LIST, params=params | {"limit": 200}, target=target)
+    alone = "user_id" in params
+    return Ask(f"GET {LIST}", how, lives, LIST, params=params | {"limit": 200}, target=target, alone=alone)
 
 
 def _one(part: str, record: Record, own: frozenset[str], lives: frozenset[str], **params: Any) -> Ask:  # noqa: ANN401 - of the request
@@ -97,6 +100,8 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     )[turn % 3]
     yield _query(f"as of {how}", BELIEVED, query="clerk hall", as_of=moment, **ALL, return_="full")
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
+    yield _list("shared", shared=True)
+    yield Ask("GET /v1/shared/export", "all", EVER, "/v1/shared/export")
     yield _list("disputed", DISPUTED, trust_state="disputed")
     state = ("superseded", "archived", "soft_deleted")[turn % 3]
     there = NOW | {state}  # a thread's name may be that of an active record too
@@ -144,7 +149,7 @@ def _of_user(user: str, turn: int) -> Iterator[Ask]:
     refused = {"user_id": user} | ({"erased": True} if turn % 2 else {})
     yield Ask(f"GET {TOMBSTONES}", "user", REFUSED, TOMBSTONES, refused)
     yield Ask("GET /v1/users/{user_id:text}/context", "user", NOW, f"/v1/users/{user}/context")
-    yield Ask("GET /v1/users/{user_id:text}/export", "user", EVER | PROPOSED, f"/v1/users/{user}/export")
+    yield Ask("GET /v1/users/{user_id:text}/export", "user", EVER | PROPOSED, f"/v1/users/{user}/export", alone=True)
     for params in ({"user_id": user}, {}):
         yield Ask("GET /v1/checkpoints/{thread_id:text}", "thread", SAVED, f"/v1/checkpoints/{THREAD}", params)
     yield Ask("GET /v1/stats", "user", NOTHING, "/v1/stats", {"user_id": user})
@@ -160,7 +165,7 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
     """Requests that name a record by its id."""
     # whatever is not deleted shows what stood around it
     yield _one("/timeline", record, LISTED if record.turn else ANCHORED, LISTED, before=2, after=2)
-    yield _query("on demand", NOW, record, top_k=1, thread_id=record.thread, purpose="on_demand")
+    yield _query("on demand", NOW, record, top_k=1, thread_id=record.thread or THREAD, purpose="on_demand")
     yield Ask("GET /v1/events", "memory", TRACKED, "/v1/events", {"memory_id": record.id}, target=record)
     several = {"ids": [str(record.id), *(str(each.id) for each in world.planted.records[:5])]}
     yield Ask(f"POST {LIST}:batchGet", "by ids", LISTED, f"{LIST}:batchGet", body=several, target=record)
@@ -185,7 +190,7 @@ def by_id(world: World, record: Record) -> Iterator[Ask]:
 
 def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
     """Requests that name words of a record; ``turn`` chooses among ways that differ little."""
-    words, user = record.words, record.place.user
+    words, user = record.words, record.place.user or USERS[0]
     yield _query("its word", NOW, record, query=words["text" if record.turn else "content"], top_k=3, explain=True)
     ways = list(_filtered(record))
     yield ways[turn % len(ways)]
@@ -196,16 +201,17 @@ def by_words(world: World, record: Record, turn: int) -> Iterator[Ask]:
         # it shows what would change, and what would follow from that
         tried = f"{LIST}/{record.id}/retract"
         yield Ask(f"POST {LIST}/{{memory_id}}/retract", "dry run", EVER, tried, body={"dry_run": True}, target=record)
+    name = record.thread or THREAD
     if turn % 2:
-        thread = {"thread_id": record.thread, "since_rev": 0, "filters": {"user_id": user}}
+        thread = {"thread_id": name, "since_rev": 0, "filters": {"user_id": user}}
         yield _query("its thread", NOW | TOLD, record, top_k=1, **thread)
     else:
-        yield Ask("GET /v1/threads/{thread_id:text}/delta", "its thread", TOLD, f"/v1/threads/{record.thread}/delta",
+        yield Ask("GET /v1/threads/{thread_id:text}/delta", "its thread", TOLD, f"/v1/threads/{name}/delta",
                   {"since": 0, "user_id": user}, target=record)  # fmt: skip
 
 
 def _filtered(record: Record) -> Iterator[Ask]:
-    words, user = record.words, record.place.user
+    words, user, thread = record.words, record.place.user or USERS[0], record.thread or THREAD
     tag = words.get("tag", "none")
     yield _query("filter tag", NOW, record, filters={"tags": [tag]})
     yield _query("filter entity", NOW, record, query="hall", filters={"entity": words.get("entity", "none")})
@@ -214,7 +220,7 @@ def _filtered(record: Record) -> Iterator[Ask]:
     yield _query("filter category", NOW, record, query="hall", filters={"category": record.place.category}, top_k=3)
     yield _query("filter actor", NOW, record, filters={"actor_id": words.get("actor", "none")}, return_="full")
     yield _query("filter run", NOW, record, query="clerk", filters={"run_id": words.get("run", "none")})
-    yield _query("filter thread", NOW, record, filters={"thread_id": record.thread, "user_id": user}, top_k=3)
+    yield _query("filter thread", NOW, record, filters={"thread_id": thread, "user_id": user}, top_k=3)
     yield _query("filter category", NOW, record, query="hall", categories=[record.place.category], top_k=3)
     yield _list("tag", target=record, tag=[tag])
     yield _list("cursor", target=record, cursor=record.id, category=[record.place.category])

@@ -26,7 +26,7 @@ from memplane.domain.terms import terms
 from memplane.entrypoints.http import convert
 from support.callers import SUPERVISING, Tenant
 from support.leaks.canaries import LIVES, Canary, Place, Planted, Record
-from support.leaks.oracle import Oracle, Voice
+from support.leaks.oracle import NOBODY, Oracle, Voice
 from support.leaks.wire import Answer, Wire
 from support.serving import RunningServer
 
@@ -136,6 +136,9 @@ class World:
                 yield Place(tenant, user, category, *store), "active"
             for _ in range(2 if whole else 1):
                 yield Place(tenant, user, category, "social", "public"), next(lives)
+        for category, store in itertools.product(self.oracle.shared, stores if whole else stores[::5]):
+            yield Place(tenant, NOBODY, category, *store), "active"
+            yield Place(tenant, NOBODY, category, "social", "public"), next(lives)
         for life, user, store in itertools.product(LIVES[1:], USERS, stores if whole else stores[::7]):
             yield Place(tenant, user, "tasks", *store), life
 
@@ -145,17 +148,19 @@ class World:
         # every sixteenth has a thread of its own, with a name that nobody else has
         self._count += 1
         thread = THREAD
-        if self._count % 16 == 1:
+        if place.user == NOBODY:
+            thread = ""
+        elif self._count % 16 == 1:
             words["thread"] = thread = self.planted.word()
         body = {
-            "agent": self.oracle.writer(place.category), "user_id": place.user, "category": place.category,
+            "agent": self.oracle.writer(place.category), "user_id": place.user or None, "category": place.category,
             # types other than facts are never merged with what they resemble
             "type": "episodic", "visibility": place.visibility, "min_trust": place.min_trust,
             "content": f"The clerk met {words['entity'].capitalize()} about the {words['content']} hall.",
             "title": f"note {words['title']}", "narrative": f"It went {words['narrative']} well.",
             "facts": [f"The fee was {words['fact']}."], "tags": [words["tag"]], "related_files": [words["file"]],
             "attributes": {words["key"]: words["value"]}, "external_id": words["external"],
-            "actor_id": words["actor"], "run_id": words["run"], "thread_id": thread,
+            "actor_id": words["actor"], "run_id": words["run"], "thread_id": thread or None,
             **_ENDS.get(life, {}), **more,
         }  # fmt: skip
         return Record("", place, life, words, thread), body
@@ -308,7 +313,7 @@ class World:
     @property
     def stories(self) -> list[Record]:
         """Records of the users that stories are about."""
-        return [record for record in self.planted.records if record.place.user not in USERS]
+        return [record for record in self.planted.records if record.place.user not in {*USERS, NOBODY}]
 
     def tenant(self, name: str) -> Tenant:
         """A tenant by its name."""

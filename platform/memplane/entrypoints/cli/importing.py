@@ -183,11 +183,8 @@ def _show(source: Source, user: str | None, ledger: Ledger, *, as_json: bool) ->
         "refused_file": ledger.refusals if named else None,
     }  # fmt: skip
     told = ", ".join(f"{number} {outcome}" for outcome, number in ledger.outcomes.most_common()) or "nothing"
-    human = [
-        plain(
-            f"{source.path}: {ledger.done} {'notes' if source.notes else 'lines'} {'shared' if user is None else f'for {user}'}: {told}"
-        )
-    ]
+    what, of = "notes" if source.notes else "lines", "shared" if user is None else f"for {user}"
+    human = [plain(f"{source.path}: {ledger.done} {what} {of}: {told}")]
     if source.notes:
         read, *rest = _note_lines(ledger).items()
         human.append(

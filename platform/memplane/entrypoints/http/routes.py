@@ -239,7 +239,7 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     layer: Layer | None = None,
     q: Annotated[str | None, Query(max_length=8_000, description="Only those that hold one of these words.")] = None,
     trust_state: Standing | None = None,
-    shared: Annotated[bool, Query(description="Those about no user, in place of those about users.")] = False,
+    shared: Annotated[bool, Query(description="Only those about no user.")] = False,
     agent: Agent = None,
     cursor: Cursor = None,
     limit: Limit = 50,
