@@ -61,6 +61,8 @@ QUESTION = Query(terms("what to do before the release"), ("release",), VECTOR, n
 WITHOUT_VECTOR = Query(terms("what to do"), (), None)
 NAMED = scope(user_id="user-3")
 BOUND = scope(users=frozenset({"user-3", "user-4"}))
+SHARING = NAMED.with_shared(("tasks",))
+BOUND_SHARING = BOUND.with_shared(("tasks",))
 FILTERED = scope(
     user_id="user-3",
     thread_id="thread-7",
@@ -98,6 +100,15 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "candidates of a key's users": lambda reader: reader.candidates(BOUND, QUESTION),
     "candidates, filtered": lambda reader: reader.candidates(FILTERED, QUESTION),
     "candidates of a remembered scope": asked_again,
+    "candidates and what is shared": lambda reader: reader.candidates(SHARING, QUESTION),
+    "candidates of a key's users and what is shared": lambda reader: reader.candidates(BOUND_SHARING, QUESTION),
+    "newest and what is shared": lambda reader: reader.newest(BOUND_SHARING, 8),
+    "units and what is shared": lambda reader: reader.units(BOUND_SHARING, [*IDS, UUID(int=1)]),
+    "page of a key and what is shared": lambda reader: reader.memories(BOUND_SHARING, before=IDS[0], limit=50),
+    "page of what is shared": lambda reader: reader.memories(SHARING.shared_alone, before=IDS[0], limit=50),
+    "conflicts and what is shared": lambda reader: reader.conflicts(BOUND_SHARING, IDS, limit=60),
+    "related and what is shared": lambda reader: reader.related(BOUND_SHARING, IDS, 20),
+    "edges and what is shared": lambda reader: reader.edges_and_units(BOUND_SHARING, IDS, 1_000, IDS),
     "turns to export": lambda reader: reader.portable.turns(NAMED, None, 100),
     "memories to export": lambda reader: reader.portable.memories(NAMED, nth(3), 100),
     "ids to export": lambda reader: reader.portable.memory_ids(NAMED, nth(3), 100),
