@@ -12,8 +12,8 @@ from memplane.application.jobs.running import Done, Jobs
 from memplane.domain.working import JobState
 from support.callers import Tenant
 
-NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
-"""A moment that is later than whatever a test writes."""
+NOON = (datetime.now(UTC) + timedelta(days=1, hours=1)).replace(hour=12, minute=0, second=0, microsecond=0)
+"""A moment that is later than whatever a test writes, by half a day and more even where the tests run over midnight."""
 
 
 @dataclass
