@@ -266,6 +266,9 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     ]
     if stored.extracted_elsewhere:
         drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")
+    left = ", ".join(f"{count} {name}" for name, count in stored.left_out.model_dump().items() if count)
+    if left:
+        drawn.append(f"  left out by the limits of extraction: {left}")
     if not stored.vouched:
         drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
     return [plain(told), *(plain(line, "dim") for line in drawn), *planned(stored.dry_run)]
