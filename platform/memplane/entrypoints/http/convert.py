@@ -58,7 +58,7 @@ _FILTERS = tuple(name for name in Filters.__slots__ if name in QueryFilters.mode
 
 def question_of(request: QueryRequest) -> Question:
     """A request as a question."""
-    chosen = request.filters
+    chosen = request.narrowing
     named = listed(chosen.category) if request.categories is None else request.categories
     filters = Filters(
         **{name: getattr(chosen, name) for name in _FILTERS},
