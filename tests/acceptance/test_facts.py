@@ -67,7 +67,7 @@ def test_what_a_person_stated_is_kept_with_its_turns_and_what_drew_it(
     model.script = [answer(INGRID, UPPSALA)]
     night = Night(tenant)
     done = night.run("facts")
-    assert done.counts == {"parts": 1, "facts": 2, "superseded": 0}
+    assert done.counts == {"parts": 1, "facts": 2, "superseded": 0, "left_out": 0}
     assert (done.input_tokens, done.output_tokens, done.skipped) == (INPUT_TOKENS, OUTPUT_TOKENS, None)
     uppsala, ingrid = facts(tenant)
     assert [uppsala["content"], ingrid["content"]] == [UPPSALA["text"], INGRID["text"]]
@@ -80,7 +80,7 @@ def test_what_a_person_stated_is_kept_with_its_turns_and_what_drew_it(
     (told,) = supervisor.get(f"/v1/memories/{uppsala['id']}/history").json()["items"]
     assert (told["event"], told["actor"], told["meta"]["evidence"]) == ("ADD", "job:facts", [turns[0]])
     night.now += timedelta(days=1)
-    assert night.counts("facts") == {"parts": 0, "facts": 0, "superseded": 0}
+    assert night.counts("facts") == {"parts": 0, "facts": 0, "superseded": 0, "left_out": 0}
     assert len(model.asked) == 1
     supervisor.say("Thanks, bye!", role="user")
     night.run("sessions", as_of=night.now + timedelta(days=1))
@@ -225,7 +225,11 @@ def test_a_model_that_is_down_is_asked_again_later(tenant: Tenant, supervisor: C
 def test_a_greeting_is_not_worth_a_question(tenant: Tenant, supervisor: Caller, model: ModelServer) -> None:
     talk(supervisor, ("user", "Hello there!"), ("assistant", "Hello."), ("user", "Which hall is free on Friday?"))
     done = Night(tenant).run("facts")
-    assert (done.counts, done.skipped, model.asked) == ({"parts": 1, "facts": 0, "superseded": 0}, None, [])
+    assert (done.counts, done.skipped, model.asked) == (
+        {"parts": 1, "facts": 0, "superseded": 0, "left_out": 0},
+        None,
+        [],
+    )
 
 
 def test_a_field_that_needs_consent_waits_for_it(tenant: Tenant, supervisor: Caller, model: ModelServer) -> None:
@@ -247,8 +251,11 @@ def test_the_days_cap_of_a_user_is_kept(tenant: Tenant, supervisor: Caller, mode
         "INSERT INTO token_budgets (tenant_id, day, user_id, drawn) VALUES (%(tenant)s, %(day)s, 'ana', 49)", day=day
     )
     model.script = [answer(INGRID, UPPSALA)]
-    assert night.counts("facts")["facts"] == 1
+    done = night.run("facts")
+    assert (done.counts["facts"], done.counts["left_out"]) == (1, 1)
     assert contents(tenant) == [UPPSALA["text"]]  # the more important one
+    (lost,) = tenant.rows("SELECT status, category FROM events WHERE tenant_id = %(tenant)s AND op = 'extract'")
+    assert (lost["status"], lost["category"]) == ("skipped", INGRID["category"])
     talk(supervisor, thread="another")
     done = night.run("facts")
     assert (done.skipped, len(model.asked)) == ("budget spent", 1)
@@ -328,6 +335,6 @@ class TestWithoutAModel:
         supervisor.say("I am a nurse at the county hospital.")
         (before,) = facts(tenant)
         assert supervisor.post(f"/v1/sessions/{THREAD}/close", {}).is_success
-        assert Night(tenant).counts("facts") == {"parts": 1, "facts": 0, "superseded": 0}
+        assert Night(tenant).counts("facts") == {"parts": 1, "facts": 0, "superseded": 0, "left_out": 0}
         (after,) = facts(tenant)
         assert {after[name] == before[name] for name in ("id", "mention_count", "version", "updated_at")} == {True}

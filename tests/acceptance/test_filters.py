@@ -245,6 +245,65 @@ class TestTurns:
         assert supervisor.found(SUBJECT, filters=chosen) == ([turn] if stays else [])
 
 
+BESIDE = [
+    ({"user_id": "ana"}, {"user_id": "ben"}),
+    ({"agent_id": "scout"}, {"agent_id": "critic"}),
+    ({"run_id": "r1"}, {"run_id": None}),
+    ({"actor_id": "Ben Ode"}, {"actor_id": "Ben"}),
+    ({"role": "assistant"}, {"role": "user"}),
+]
+"""Scope names that a question may name beside its filters, and other values."""
+
+
+class TestBesideTheFilters:
+    """Scope names at the top level of a question are the filters of those names."""
+
+    @pytest.mark.parametrize(("chosen", "different"), BESIDE, ids=repr)
+    def test_they_narrow(self, supervisor: Caller, chosen: dict[str, Any], different: dict[str, Any]) -> None:
+        kept = supervisor.remember("The hall is booked.", **KEPT)
+        left = supervisor.remember("The hall is painted.", **(KEPT | different))
+        assert set(supervisor.found(SUBJECT)) == {kept, left}  # the control
+        assert supervisor.found(SUBJECT, **chosen) == supervisor.found(SUBJECT, filters=chosen) == [kept]
+        assert supervisor.found(SUBJECT, **chosen, filters=chosen) == [kept]
+        ((name, _),) = chosen.items()
+        assert supervisor.found(SUBJECT, **chosen, filters={name: None}) == [kept]
+        assert set(supervisor.found(SUBJECT, **{name: None})) == {kept, left}
+
+    def test_they_narrow_together_with_filters(self, supervisor: Caller) -> None:
+        kept = supervisor.remember("The hall is booked.", **KEPT)
+        supervisor.remember("The hall is painted.", **(KEPT | {"run_id": "r2"}))
+        supervisor.remember("The hall is warm.", **(KEPT | {"user_id": "ben"}))
+        assert supervisor.found(SUBJECT, user_id="ana", filters={"run_id": "r1"}) == [kept]
+
+    @pytest.mark.parametrize(
+        ("chosen", "different"), [*BESIDE, ({"thread_id": THREAD}, {"thread_id": "other"})], ids=repr
+    )
+    def test_both_places_must_agree(
+        self, supervisor: Caller, chosen: dict[str, Any], different: dict[str, Any]
+    ) -> None:
+        ((name, value),) = chosen.items()
+        other = different[name] or "other"
+        problem = refused(supervisor.query(SUBJECT, **chosen, filters={name: other}), 422, "invalid_request")
+        assert f"filters.{name}: is another one than {name}" in problem["detail"]
+        assert supervisor.query(SUBJECT, **chosen, filters={name: value}).status_code == 200  # the control
+
+    def test_the_thread_of_the_delta_does_not_narrow(self, supervisor: Caller) -> None:
+        elsewhere = supervisor.remember("The hall is booked.", thread_id="other")
+        assert supervisor.found(SUBJECT, thread_id=THREAD) == [elsewhere]
+        assert supervisor.found(SUBJECT, filters={"thread_id": THREAD}) == []  # the control
+
+    def test_a_key_of_other_users_is_refused(self, tenant: Tenant) -> None:
+        bound = tenant.caller("supervisor", users=["ben"])
+        refused(bound.query(SUBJECT, user_id="ana"), 403, "user_forbidden")
+        assert bound.query(SUBJECT, user_id="ben").status_code == 200  # the control
+
+    @pytest.mark.parametrize(
+        "chosen", [{"role": "robot"}, {"user_id": ""}, {"user_id": 7}, {"run_id": ["r1"]}], ids=repr
+    )
+    def test_a_value_of_the_wrong_kind(self, supervisor: Caller, chosen: dict[str, object]) -> None:
+        refused(supervisor.query(SUBJECT, **chosen), 422, "invalid_request")
+
+
 def test_filters_together_keep_what_each_keeps(supervisor: Caller) -> None:
     kept = supervisor.remember("The hall is booked.", **KEPT)
     chosen = {

@@ -1,12 +1,17 @@
 """What adr005-extensions describes, each test named by its section; what needs a model has tests of its own."""
 
+from collections.abc import Callable
 from math import exp
 
 import pytest
 
+from memplane.domain.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Tenant
+from support.model_server import ModelServer, called
 from support.nights import Night, age, ago, state
+from support.serving import RunningServer
 from support.telling import events, say, texts, write
+from support.thinking import named
 
 PIANO = "The user owns a piano."
 
@@ -110,7 +115,25 @@ def test_two_facts_in_other_words_are_one(caller: Caller) -> None:
     assert again["id"] == first["id"]
 
 
-def test_without_a_model_the_rest_is_skipped_and_said(night: Night, caller: Caller) -> None:
-    """Entity enrichment and reflection: skipped where nothing can do them."""
-    write(caller, PIANO)
-    assert "skipped" in str(night.run("reflections")).casefold() or night.run("reflections").counts is not None
+@pytest.mark.parametrize("has_model", [False, True], ids=["without", "with, the control"])
+def test_without_a_model_the_rest_is_skipped_and_said(
+    start_server: Callable[..., RunningServer], model: ModelServer, has_model: bool
+) -> None:
+    """Entity enrichment and reflection: rules do their part, the rest is skipped, and the list of jobs says why."""
+    tenant = Tenant(start_server(**(named(model) if has_model else {})))
+    name = {"text": 1, "name": "kolonda", "kind": "person"}
+    reflection = "The user turned to the piano this week. The concert in Lisbon matters more than the canoe."
+    model.script = [called({"names": [name]}), called({"text": reflection, "sources": [1, 2, 3]})]
+    caller, night = tenant.caller("supervisor"), Night(tenant)
+    caller.remember("the concert of kolonda moved the user to tears")
+    done = {"enrichment": night.run("enrichment")}
+    for fact in (PIANO, "The user plans a concert in Lisbon.", "The user sold the canoe."):
+        write(caller, fact, "event")
+    done["reflections"] = night.run("reflections")
+    reasons = dict.fromkeys(done, None if has_model else "no model")
+    assert {job: run.skipped for job, run in done.items()} == reasons
+    told = tenant.caller(None, scopes=[KeyScope.ADMIN]).get("/v1/admin/jobs").json()["items"]
+    assert {job["name"]: job["skipped"] for job in told if job["name"] in done} == reasons
+    found = [entity["name"] for entity in caller.get("/v1/entities", user_id=USER).json()["items"]]
+    reflected = caller.get("/v1/memories", user_id=USER, type="reflection").json()["items"]
+    assert ("kolonda" in found, len(reflected), len(model.asked)) == ((True, 1, 2) if has_model else (False, 0, 0))

@@ -191,7 +191,7 @@ def test_facts_of_the_job_go_and_are_not_drawn_again(asking: Tenant, model: Mode
     later = Night(asking, NOON + timedelta(days=2))
     later.run("sessions")
     asked = len(model.asked)
-    assert later.counts("facts") == {"parts": 0, "facts": 0, "superseded": 0}
+    assert later.counts("facts") == {"parts": 0, "facts": 0, "superseded": 0, "left_out": 0}
     assert len(model.asked) == asked
     assert {each["content"] for each in of_type(caller, "semantic")} == left
 

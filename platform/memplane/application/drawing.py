@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -26,7 +26,8 @@ from memplane.domain.errors import (
     QuotaExceeded,
     StorageUnavailable,
 )
-from memplane.domain.extraction import Extracted, claimed, extract
+from memplane.domain.extraction import MOST as MOST_STATEMENTS
+from memplane.domain.extraction import Extracted, Omissions, claimed, extract
 from memplane.domain.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -88,18 +89,50 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """What a turn states, and what of it is lost."""
+    """What a turn states, and what of it is lost.
+
+    Attributes:
+        statements: what is to be stored.
+        lost: what is not, one by one; of what was not read, one for the turn.
+        omissions: how much of it the limits leave out.
+    """
 
     statements: tuple[Statement, ...] = ()
     lost: tuple[Lost, ...] = ()
+    omissions: Omissions = field(default_factory=Omissions)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What rules find in a turn.
+
+    Attributes:
+        facts: as many as are stored of a turn at most.
+        beyond: those beyond.
+        claims: what it says of sensitive fields.
+        lost: what broke.
+        omissions: what was not read, and procedures of too many steps.
+    """
+
+    facts: list[Extracted] = field(default_factory=list)
+    beyond: list[Extracted] = field(default_factory=list)
+    claims: list[Extracted] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
+    omissions: Omissions = field(default_factory=Omissions)
+
+    def omit(self, some: Omissions) -> None:
+        """Note what one reader left out."""
+        self.omissions |= some
 
 
 def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: datetime, agent: str) -> TurnFacts:
     """What a user's turn states, in the categories that extraction may write, as the policy lets it be stored.
 
     Whatever goes wrong with a fact is logged and listed among what is lost: it costs neither the turn nor other facts.
+    So is what the limits of extraction leave out.
     """
-    read, claims, lost = _read(policy, turn, agent, now)
+    reading = _read(policy, turn, agent, now)
+    read, claims, lost = reading.facts, reading.claims, reading.lost
     found: list[Statement] = []
     claiming: list[Statement] = []
     for number, stated in enumerate((*read, *claims)):
@@ -112,8 +145,19 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
                 if drawn or stated.field not in {each.field for each in read}:
                     lost.append(Lost(stated.category, SKIPPED))
     kept, fresh = _with_claims(found, claiming)
-    lost += [Lost(each.memory.category, SKIPPED) for each in fresh[MAX_DRAWN:]]
-    return TurnFacts((*kept, *fresh[:MAX_DRAWN]), tuple(lost))
+    beyond = [each.memory.category for each in fresh[MAX_DRAWN:]] + _beyond(reading)
+    lost += [Lost(category, SKIPPED) for category in beyond]
+    if reading.omissions.is_unread:
+        lost.append(Lost(policy.turns_category, SKIPPED))
+    omissions = replace(reading.omissions, facts=len(beyond))
+    return TurnFacts((*kept, *fresh[:MAX_DRAWN]), tuple(lost), omissions)
+
+
+def _beyond(reading: _Reading) -> list[str]:
+    """The categories of facts beyond the limit; a value of a sensitive field is not lost where its field is claimed."""
+    fields = {each.field for each in reading.claims}
+    facts = [each.category for each in reading.beyond if each.field not in fields]
+    return facts + [PROCEDURAL] * reading.omissions.facts
 
 
 def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
@@ -136,32 +180,31 @@ def _is_part(one: Stated, other: Stated) -> bool:
     return one.field == other.field and a[: len(b)] == b[: len(a)]
 
 
-def _read(
-    policy: Policy, turn: NewTurn, agent: str, now: datetime
-) -> tuple[list[Extracted], list[Extracted], list[Lost]]:
+def _read(policy: Policy, turn: NewTurn, agent: str, now: datetime) -> _Reading:
     """What rules find in a turn: the steps that it dictates, and facts; and what it says of sensitive fields."""
-    found: list[Extracted] = []
-    claims: list[Extracted] = []
-    lost: list[Lost] = []
+    found = _Reading()
     speaker = speaker_name(turn.actor_id)
     when = None if turn.event_time is None else turn.local(turn.event_time)
-    with sparing(lost, "extracting"):
-        found += _dictated(turn) if PROCEDURAL in policy.drawn_into(agent) else []
-    limit = MAX_DRAWN - len(found)
-    with sparing(lost, "extracting"):
-        found += extract(
-            turn.text, speaker=speaker, when=when, limit=limit,
-            failing=lambda error: lost.append(failed(error, "extracting")),
+    with sparing(found.lost, "extracting"):
+        found.facts += _dictated(turn, found) if PROCEDURAL in policy.drawn_into(agent) else []
+    room = MAX_DRAWN - len(found.facts)
+    with sparing(found.lost, "extracting"):
+        facts = extract(
+            turn.text, speaker=speaker, when=when, limit=MOST_STATEMENTS, omitting=found.omit,
+            failing=lambda error: found.lost.append(failed(error, "extracting")),
         )  # fmt: skip
-    with sparing(lost, "extracting"):
-        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=when or turn.local(now))
-        claims += [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
-    return found, claims, lost
+        found.facts, found.beyond = [*found.facts, *facts[:room]], facts[room:]
+    with sparing(found.lost, "extracting"):
+        said = claimed(
+            turn.text, policy.consent.sensitive, speaker=speaker, when=when or turn.local(now), omitting=found.omit
+        )
+        found.claims = [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
+    return found
 
 
-def _dictated(turn: NewTurn) -> list[Extracted]:
+def _dictated(turn: NewTurn, reading: _Reading) -> list[Extracted]:
     """The steps that a user tells to be remembered."""
-    told = dictated(turn.text)
+    told = dictated(turn.text, omitting=reading.omit)
     if told is None:
         return []
     kind = MemoryType.PROCEDURAL

@@ -234,7 +234,7 @@ class Write:
         self._events.append(replace(noted, category=self.policy.turns_category))
 
     def lost(self, turn: Turn, category: str | None, status: str) -> None:
-        """Note that a fact of a turn is not stored: ``error`` when something broke, ``skipped`` by the policy."""
+        """Note that a fact of a turn is not stored: an ``error``, or ``skipped`` by the policy or a limit."""
         noted = OperationalEvent(self._node, EXTRACT, status, self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(noted, category=category))
 

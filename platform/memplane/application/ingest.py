@@ -18,6 +18,7 @@ from memplane.application.vectors import SearchMaterial
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.erasure import TURNS, turn_key
 from memplane.domain.errors import LimitExceeded, ValueRejected
+from memplane.domain.extraction import Omissions
 from memplane.domain.extraction_dates import names_time
 from memplane.domain.memory import Role, Turn, Visibility, new_id
 from memplane.domain.policy import Policy
@@ -40,12 +41,14 @@ class StoredTurn:
         created: whether this call stored it.
         drawn: what was drawn from it in categories that the agent reads.
         elsewhere: how many facts it states in others, whatever became of them.
+        omissions: what the limits of extraction left out of it, in whatever category.
     """
 
     turn: Turn
     created: bool
     drawn: tuple[Drawn, ...] = ()
     elsewhere: int = 0
+    omissions: Omissions = field(default_factory=Omissions)
 
 
 @dataclass(slots=True)
@@ -104,7 +107,8 @@ class IngestTurns:
             for i in (i for i in places if stored[i].created):
                 if _is_classified(clean[i]):
                     write.classified(stored[i].turn, stated=bool(facts[i].statements))
-                stored[i] = await _drawn(write, stored[i], stated[i], speaker, placed)
+                counted = replace(stored[i], omissions=facts[i].omissions)
+                stored[i] = await _drawn(write, counted, stated[i], speaker, placed)
             await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
             await _close_others(write, [each.turn for each in stored.values() if each.created])
             return [stored[i] for i in range(len(clean))]

@@ -1,7 +1,7 @@
 """Deleting one turn: it goes for good, with what was drawn, woven, noted and answered of it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from memplane.domain.consent import ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.derivation import without
 from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.extraction import Omissions
 from memplane.domain.memory import Memory, State, Turn, Visibility
 from memplane.domain.policy import Policy
 from memplane.domain.principal import Principal
@@ -210,4 +211,4 @@ def _stood(body: object) -> bool:
 
 
 def _silent(body: Mapping[str, object]) -> Mapping[str, object]:
-    return {**body, "extracted": [], "extracted_elsewhere": 0}
+    return {**body, "extracted": [], "extracted_elsewhere": 0, "left_out": asdict(Omissions())}

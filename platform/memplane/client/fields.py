@@ -44,6 +44,11 @@ class QueryFields(TypedDict, total=False):
     agent: str | None
     categories: Sequence[str] | None
     filters: QueryFilters | FilterFields
+    user_id: str | None
+    agent_id: str | None
+    run_id: str | None
+    actor_id: str | None
+    role: str | None
     top_k: int
     return_: Literal["bullets", "full"]
     budget_tokens: int

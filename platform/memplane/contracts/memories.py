@@ -286,6 +286,17 @@ class Extracted(Message):
     action: str
 
 
+class LeftOutOfTurn(Message):
+    """How much of a turn the limits of extraction leave out, in whatever category."""
+
+    facts: int = 0
+    """Facts beyond the most that are stored of one turn."""
+    statements: int = 0
+    """Statements that were not read: those after the first 60, and sentences of more than 600 characters."""
+    characters: int = 0
+    """Characters that were not read: those after the first 4 000."""
+
+
 class TurnOutcome(DryRunnable):
     """Where a turn stands."""
 
@@ -297,6 +308,7 @@ class TurnOutcome(DryRunnable):
     """What was drawn from it in categories that the agent may read."""
     extracted_elsewhere: int = 0
     """How many facts it states in other categories, whatever became of them."""
+    left_out: LeftOutOfTurn = LeftOutOfTurn()
     external_id: str | None = None
     vouched: bool = True
     """False for a turn of role `user` that a key without `turns:user` recorded: nothing is drawn from it, and it

@@ -11,6 +11,8 @@ from memplane.contracts.memories import MemoryRecord, TurnRecord
 from memplane.domain.memory import MemoryType, Role, Visibility
 
 _DAY = len("2025-07-01")
+_SCOPE_NAMES = ("user_id", "agent_id", "run_id", "actor_id", "role")
+"""Filters that a question may also name beside its `filters`."""
 
 
 def _day_or_time(value: object) -> object:
@@ -78,6 +80,13 @@ class QueryRequest(Request):
     categories: Annotated[list[Category], Field(max_length=100)] | None = None
     """The only categories; without it all that the agent reads by default."""
     filters: QueryFilters = QueryFilters()
+    user_id: Name | None = None
+    """The same as `filters.user_id`; where both are given they must agree. So it is with the next four."""
+    agent_id: Name | None = None
+    """The agent that recorded it; not the one that asks, which is `agent`."""
+    run_id: Name | None = None
+    actor_id: Name | None = None
+    role: Role | None = None
     top_k: Annotated[int, Field(ge=1, le=200, strict=True)] = 10
     """The most items, related ones included."""
     return_: Annotated[Literal["bullets", "full"], Field(alias="return")] = "bullets"
@@ -88,7 +97,8 @@ class QueryRequest(Request):
     since_rev: Annotated[int, Field(ge=0, le=2**53, strict=True)] | None = None
     """Tell what changed in `thread_id` after this revision."""
     thread_id: Name | None = None
-    """The thread whose changes are told; it does not narrow the search."""
+    """The thread whose changes are told; it does not narrow the search. `filters.thread_id` does, and must be the same
+    where both are given."""
     ranking: Name | None = None
     """A profile of ranking.yaml."""
     related: StrictBool = True
@@ -108,6 +118,20 @@ class QueryRequest(Request):
         if self.since_rev is not None and self.thread_id is None:
             raise ValueError("since_rev: name the thread_id whose changes are told")
         return self
+
+    @model_validator(mode="after")
+    def _scope_names_agree(self) -> "QueryRequest":
+        for name in (*_SCOPE_NAMES, "thread_id"):
+            beside, within = getattr(self, name), getattr(self.filters, name)
+            if beside is not None and within is not None and beside != within:
+                raise ValueError(f"filters.{name}: is another one than {name}; leave one of them out")
+        return self
+
+    @property
+    def narrowing(self) -> QueryFilters:
+        """The filters, with those that stand beside them."""
+        beside = {name: value for name in _SCOPE_NAMES if (value := getattr(self, name)) is not None}
+        return self.filters.model_copy(update=beside)
 
     @model_validator(mode="after")
     def _categories_agree(self) -> "QueryRequest":

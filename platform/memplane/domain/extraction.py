@@ -5,14 +5,23 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from itertools import islice
 
-from memplane.domain.extraction_fact import Extracted, Telling
+from memplane.domain.extraction_fact import Extracted, Omissions, Telling
 from memplane.domain.extraction_mine import from_mine
 from memplane.domain.extraction_rules import from_statement
-from memplane.domain.extraction_text import clauses, doubtful, doubtful_words, other_voice, own_words, plain_sentences
+from memplane.domain.extraction_text import (
+    beginning,
+    clauses,
+    doubtful,
+    doubtful_words,
+    other_voice,
+    overlong,
+    own_words,
+    plain_sentences,
+)
 from memplane.domain.memory import MemoryType
 from memplane.domain.profile_statements import spoken_fields
 
-__all__ = ["Extracted", "claimed", "extract"]
+__all__ = ["Extracted", "Omissions", "claimed", "extract"]
 
 NOBODY = "The user"
 """How a person is named whose name is not known."""
@@ -28,6 +37,7 @@ def extract(
     when: datetime | None = None,
     limit: int = 3,
     failing: Callable[[Exception], None] | None = None,
+    omitting: Callable[[Omissions], None] | None = None,
 ) -> list[Extracted]:
     """The facts that a message states about its author.
 
@@ -40,11 +50,13 @@ def extract(
         when: when it was sent; relative dates are resolved against it, and left out without it.
         limit: the most facts, lasting and specific ones first.
         failing: gets the error of a statement that cannot be read, which costs no other one; without it, it is raised.
+        omitting: gets what was not read of the message; the facts beyond the limit are not among it.
     """
     telling = Telling(speaker or NOBODY, when)
     found: dict[str, Extracted] = {}
     words = own_words(text)
-    for clause in islice(clauses(words), MOST):
+    stated = clauses(words)
+    for clause in islice(stated, MOST):
         try:
             fact = from_statement(clause, telling) or from_mine(clause, telling)
         except Exception as error:
@@ -54,6 +66,9 @@ def extract(
             continue
         if fact and not doubtful(clause):
             found.setdefault(fact.content, fact)
+    if omitting is not None:
+        unread = sum(1 for _ in stated) + overlong(words)
+        omitting(Omissions(statements=unread, characters=len(text) - len(beginning(text))))
     if not found or other_voice(words):
         return []
     best = sorted(found.values(), key=lambda fact: (-fact.importance, -fact.confidence, -min(len(fact.content), 120)))
@@ -70,7 +85,12 @@ _SPOKEN_AS = {"language": "preferred language"}
 
 
 def claimed(
-    text: str, fields: Collection[str], *, speaker: str | None = None, when: datetime | None = None
+    text: str,
+    fields: Collection[str],
+    *,
+    speaker: str | None = None,
+    when: datetime | None = None,
+    omitting: Callable[[Omissions], None] | None = None,
 ) -> list[Extracted]:
     """The fields of the profile that a message gives its author a value for, each in a sentence of its own.
 
@@ -82,8 +102,11 @@ def claimed(
         fields: the fields that are looked for.
         speaker: its author's name, if known.
         when: when it was sent.
+        omitting: gets what was not read of the message.
     """
     spoken = plain_sentences(text)
+    if omitting is not None:
+        omitting(Omissions(statements=max(len(spoken) - MOST, 0), characters=len(text) - len(beginning(text))))
     found: dict[tuple[str, str], Extracted] = {}
     for sentence in islice(spoken, MOST):
         asks = sentence.rstrip("\"') ").endswith("?")

@@ -36,6 +36,34 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
+class Omissions:
+    """What the limits of extraction leave out of a message.
+
+    Attributes:
+        facts: beyond the most that are stored of a message.
+        statements: not read: those after the first 60, and sentences of more than 600 characters.
+        characters: not read: those after the first 4 000, from the last sentence that ends before on.
+    """
+
+    facts: int = 0
+    statements: int = 0
+    characters: int = 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether a part of the message was not read."""
+        return bool(self.statements or self.characters)
+
+    def __or__(self, other: "Omissions") -> "Omissions":
+        """Of two readings of one message the larger numbers: what the one leaves out, the other may leave out too."""
+        return Omissions(
+            max(self.facts, other.facts),
+            max(self.statements, other.statements),
+            max(self.characters, other.characters),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One statement of the person who speaks.
 

@@ -8,6 +8,8 @@ from memplane.domain.extraction_fact import Clause
 
 READ = 4_000
 """How many characters of a message are read."""
+LONGEST = 600
+"""Characters of a sentence; a longer one is not read."""
 
 _FIRST_PERSON = re.compile(r"\b(?:[Ii]|[Mm]y|me|[Jj]ust|[Ff]inally|[Rr]ecently)\b")
 _STRAIGHT = str.maketrans({"’": "'", "\u2018": "'", "“": '"', "”": '"', "«": '"', "»": '"', "\t": " ", "–": "-"})
@@ -136,17 +138,25 @@ _CONTRACTIONS = (
 
 def own_words(text: str) -> str:
     """The words of a message that its author wrote: no code, no pasted or quoted lines; nothing without an 'I'."""
-    if len(text) > READ:  # no half sentence
-        text = text[: max(text.rfind(end, 0, READ) for end in ".!?\n") + 1]
-    text = text.translate(_STRAIGHT)
+    text = beginning(text).translate(_STRAIGHT)
     return _without_pasted(text) if _FIRST_PERSON.search(text) else ""
+
+
+def beginning(text: str) -> str:
+    """The part of a message that is read: its first 4 000 characters, without a half sentence at the end."""
+    return text if len(text) <= READ else text[: max(text.rfind(end, 0, READ) for end in ".!?\n") + 1]
+
+
+def overlong(words: str) -> int:
+    """How many sentences are about their author and too long to be read."""
+    if len(words) <= LONGEST:
+        return 0
+    return sum(len(each) > LONGEST and bool(_FIRST_PERSON.search(each)) for each in _sentences(words))
 
 
 def plain_sentences(text: str) -> list[str]:
     """The sentences of a message, whoever they are about; without code, pasted and quoted lines."""
-    if len(text) > READ:
-        text = text[: max(text.rfind(end, 0, READ) for end in ".!?\n") + 1]
-    return [each for each in _sentences(_without_pasted(text.translate(_STRAIGHT))) if each]
+    return [each for each in _sentences(_without_pasted(beginning(text).translate(_STRAIGHT))) if each]
 
 
 def doubtful_words(sentence: str) -> bool:
@@ -206,7 +216,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _stated(sentence: str) -> str:
     """The sentence as a statement of its author, or nothing."""
-    if not 6 <= len(sentence) <= 600 or not _FIRST_PERSON.search(sentence):
+    if not 6 <= len(sentence) <= LONGEST or not _FIRST_PERSON.search(sentence):
         return ""
     if '"' in sentence:
         quotes = _QUOTED.findall(sentence)

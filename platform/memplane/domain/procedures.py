@@ -2,11 +2,12 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
+from memplane.domain.extraction_fact import Omissions
 from memplane.domain.extraction_text import READ, other_voice
 from memplane.domain.inferring import Fault, claims_or_orders, speaks, supported
 
@@ -101,15 +102,16 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|^[^\S\n]*>.*$", re.DOTALL | re.MULTILINE)
 _STRAIGHT = str.maketrans({"’": "'", "\u2018": "'", "“": '"', "”": '"', "«": '"', "»": '"', "\t": " "})
 
 
-def dictated(text: str) -> Procedure | None:
+def dictated(text: str, *, omitting: Callable[[Omissions], None] | None = None) -> Procedure | None:
     """The steps that a person tells to be remembered, in one of a few plain forms; or none.
 
     ``remember these steps: …``, ``the way we release is: first …, then …``, ``from now on, when X, do 1) … 2) …``.
     Read is the beginning of the message, without code and quoted lines; a quotation, a question, a supposition and
-    what somebody else said are none. There are two steps at least, each begins with what is to be done.
+    what somebody else said are none. There are two to twenty steps, each begins with what is to be done.
 
     Args:
         text: the message.
+        omitting: gets it when a procedure is left out because it has too many steps.
     """
     words = _CODE.sub("\n", text[:READ].translate(_STRAIGHT))
     for rule, pattern in _TRIGGERS:
@@ -118,8 +120,12 @@ def dictated(text: str) -> Procedure | None:
             if found is None or _doubtful(words, start.end(), found.end()):
                 continue
             steps = _steps(words[found.end() :])
-            if steps and not other_voice(words):
+            if not steps or other_voice(words):
+                continue
+            if len(steps) <= MOST_STEPS:
                 return Procedure(_title(rule, found), steps, rule)
+            if omitting is not None:
+                omitting(Omissions(facts=1))
     return None
 
 
@@ -153,7 +159,7 @@ def _steps(words: str) -> tuple[str, ...]:
     paragraph = re.split(r"\n\s*\n", words.lstrip("\n "), maxsplit=1)[0]
     for parts in (_numbered(paragraph), _listed(paragraph), _ordered(paragraph)):
         steps = tuple(_imperative(each) for each in parts)
-        if FEWEST <= len(steps) <= MOST_STEPS and all(steps):
+        if len(steps) >= FEWEST and all(steps):
             return steps
     return ()
 

@@ -136,6 +136,8 @@ def _reverted(world: World, turn: int) -> Ask:
 def _of_user(user: str, turn: int) -> Iterator[Ask]:
     """Requests that name a user, who may not be the caller's."""
     yield _query("user", NOW, query="hall", filters={"user_id": user}, top_k=60, budget_tokens=20_000)
+    beside = {"agent_id": "supervisor", "role": "user"} if turn % 2 else {}
+    yield _query("user beside the filters", NOW, query="hall", user_id=user, **beside, top_k=60, budget_tokens=20_000)
     yield _query("delta", NOW | TOLD, query="hall", top_k=1, filters={"user_id": user}, thread_id=THREAD, since_rev=0)
     told = {"user_id": user, "thread_id": THREAD, "message": "clerk met hall", "since_rev": 0, "k": 200}
     yield Ask(f"POST {CONTEXT}", "user", NOW | TOLD, CONTEXT, body=told | {"budget_tokens": 20_000})
@@ -219,6 +221,8 @@ def _filtered(record: Record) -> Iterator[Ask]:
     yield _query("filter entities", NOW, record, query="hall", filters={"entity": several})
     yield _query("filter category", NOW, record, query="hall", filters={"category": record.place.category}, top_k=3)
     yield _query("filter actor", NOW, record, filters={"actor_id": words.get("actor", "none")}, return_="full")
+    names = {"actor_id": words.get("actor", "none"), "run_id": words.get("run", "none")}
+    yield _query("names beside the filters", NOW, record, **names)
     yield _query("filter run", NOW, record, query="clerk", filters={"run_id": words.get("run", "none")})
     yield _query("filter thread", NOW, record, filters={"thread_id": thread, "user_id": user}, top_k=3)
     yield _query("filter category", NOW, record, query="hall", categories=[record.place.category], top_k=3)

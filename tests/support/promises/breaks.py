@@ -38,6 +38,7 @@ from support.promises.checks import (
     starved,
     uncorrected,
     uncounted,
+    uncounted_beyond,
     unfenced,
     written_beyond,
 )
@@ -46,6 +47,7 @@ from support.proof_cases import BESIDE
 Patch = tuple[object, str, Any]
 """Whose attribute, which, and what instead."""
 Function = Callable[..., Any]
+SAID_AT_ONCE = ("I love jazz.", "My sister is called Ingrid.", "I collect stamps.", "I play the cello.")
 NEAREST = 20
 """As many candidates as an index of nearest neighbours gives before somebody filters them."""
 
@@ -136,6 +138,15 @@ def _of_one_user(original: Function) -> Function:
     return followed
 
 
+def _cut(original: Function) -> Function:
+    """Extraction that forgets what it finds beyond the most that is stored."""
+
+    def extracted(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - of the function
+        return original(*given, **named)[: drawing.MAX_DRAWN]
+
+    return extracted
+
+
 def _raising(*_: object, **__: object) -> None:
     raise RuntimeError("a rule breaks")
 
@@ -186,5 +197,7 @@ BREAKS: tuple[Broken, ...] = (
     Broken(14, "what is lost is not counted", (Write, "lost", always(None)),
            lambda tenant: uncounted(tenant, ("I love jazz.", "My sister is called Ingrid.")),
            given=((drawing, "extract", _raising),)),
+    Broken(14, "what is beyond a limit is not counted", (drawing, "extract", _cut(drawing.extract)),
+           lambda tenant: uncounted_beyond(tenant, SAID_AT_ONCE)),
 )  # fmt: skip
 """Breaks of every promise but the first and the tenth, whose own are in `acceptance/leaks` and `test_crash.py`."""

@@ -11,6 +11,7 @@ from math import exp
 from typing import Any
 from uuid import UUID
 
+from memplane.application.drawing import MAX_DRAWN
 from memplane.application.jobs.running import Done
 from memplane.domain.errors import Conflict
 from support.access_matrix import Access
@@ -315,7 +316,21 @@ def uncounted(tenant: Tenant, statements: Sequence[str]) -> list[str]:
     assert answer.status_code == 201, answer.text
     assert [each["extracted"] for each in answer.json()["items"]] == [[]] * len(statements)
     assert tenant.count("memories") == before
+    return _counted(tenant, now, "error", len(statements))
+
+
+def uncounted_beyond(tenant: Tenant, statements: Sequence[str]) -> list[str]:
+    """Statements of one turn beyond the three that are stored are counted: in the answer, one by one, and in sum."""
+    now, beyond = datetime.now(UTC), len(statements) - MAX_DRAWN
+    answer = tenant.caller("supervisor").say(" ".join(statements))
+    assert tenant.count("memories") == MAX_DRAWN
+    return wrong("answered", answer["left_out"]["facts"], beyond) + _counted(tenant, now, "skipped", beyond)
+
+
+def _counted(tenant: Tenant, since: datetime, status: str, expected: int) -> list[str]:
     rows = tenant.rows("SELECT status FROM events WHERE tenant_id = %(tenant)s AND op = 'extract'")
-    return wrong("events", [row["status"] for row in rows], ["error"] * len(statements)) + wrong(
-        "reported", Night(tenant, now + timedelta(hours=23)).counts("gc")["extraction_errors"], len(statements)
+    report = Night(tenant, since + timedelta(hours=23)).counts("gc")
+    name = {"error": "extraction_errors", "skipped": "extraction_skipped"}[status]
+    return wrong("events", [row["status"] for row in rows], [status] * expected) + wrong(
+        "reported", report[name], expected
     )

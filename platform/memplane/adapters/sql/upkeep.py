@@ -271,15 +271,21 @@ class SqlUpkeep:
         counts = {row.event: row.times for row in await self._session.execute(done.group_by(h.event))}
         for event, name in _TALLIED:
             found[name] = found.get(name, 0.0) + float(counts.get(event, 0))
-        found["extraction_errors"] = float((await self._session.execute(self._failed(since, user))).scalar_one())
+        lost = (await self._session.execute(self._lost(since, user))).all()
+        counted = {row.status: float(row.times) for row in lost}
+        found |= {name: counted.get(status, 0.0) for status, name in _LOST}
         return {name: round(value, 4) for name, value in found.items()}
 
-    def _failed(self, since: datetime, user: str | None) -> sa.Select[int]:
-        """How many facts of turns were lost since a moment because something broke."""
+    def _lost(self, since: datetime, user: str | None) -> sa.Select[str, int]:
+        """How many facts of turns were lost since a moment, by status."""
         e = tables.events.c
-        of = (e.tenant_id == self._tenant, e.node.in_(("hotpath", "worker")), e.ts > since)
-        failed = sa.select(sa.func.count()).where(*of, e.op == EXTRACT, e.status == "error")
-        return failed if user is None else failed.where(e.user_id == user)
+        of = (e.tenant_id == self._tenant, e.node.in_(("hotpath", "episodic", "worker")), e.ts > since, e.op == EXTRACT)
+        lost = sa.select(e.status, sa.func.count().label("times")).where(*of, e.status.in_([each for each, _ in _LOST]))
+        return (lost if user is None else lost.where(e.user_id == user)).group_by(e.status)
+
+
+_LOST = (("error", "extraction_errors"), ("skipped", "extraction_skipped"))
+"""Facts of turns that broke, and those that the policy or a limit kept out."""
 
 
 _TALLIED = (

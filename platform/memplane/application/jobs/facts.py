@@ -3,15 +3,25 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
 from memplane.application.beside import Placed
 from memplane.application.closing import CloseSessions
-from memplane.application.drawing import MAX_DRAWN, Statement, as_said, draw, least_trusted, statements_of
+from memplane.application.drawing import (
+    MAX_DRAWN,
+    SKIPPED,
+    Lost,
+    Statement,
+    TurnFacts,
+    as_said,
+    draw,
+    least_trusted,
+    statements_of,
+)
 from memplane.application.gateway import Gateway, Write
-from memplane.application.jobs.noting import Found, Notes
+from memplane.application.jobs.noting import SHOWN, Found, Notes
 from memplane.application.jobs.records import Spent
 from memplane.application.jobs.sessions import CloseQuietSessions, SumUpSessions
 from memplane.application.jobs.steps import Batch, Prepare, Step
@@ -63,6 +73,7 @@ class Part:
         ruled: what rules find, with the turn that states it.
         noted: what a model noted.
         again: when it is looked at again; ``None`` when it is done with.
+        lost: what a turn states and is not stored, by the turn's id.
     """
 
     unread: Unread
@@ -70,6 +81,7 @@ class Part:
     ruled: Sequence[tuple[Turn, Statement, SearchMaterial]] = ()
     noted: Sequence[tuple[Candidate, SearchMaterial]] = ()
     again: datetime | None = None
+    lost: Mapping[UUID, Sequence[Lost]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -136,9 +148,13 @@ class ConsolidateSessions:
         self, writer: Principal, policy: Policy, of: Unread, agent: str, found: Found, as_of: datetime, *, ruled: bool
     ) -> Part:
         size = sum(len(turn.text) for turn in of.turns)
-        stated = await offload(size, _ruled, writer, policy, of.turns, as_of, agent)
+        read = await offload(size, _ruled, writer, policy, of.turns, as_of, agent)
+        stated = [(turn, each) for turn, facts in read for each in facts.statements]
         sensitive = {turn.id: {one.value.casefold() for one in each.sensitive} for turn, each in stated}
-        stated = stated if ruled else []
+        if ruled:
+            lost: dict[UUID, Sequence[Lost]] = {turn.id: facts.lost for turn, facts in read}
+        else:
+            stated, lost = [], {turn.id: _not_shown(policy, turn) for turn, _ in read} if found.asked else {}
         stamp = {"facts": {**self._notes.drawn_with, "policy": policy.digest}}
         noted = await offload(size, _noted, writer, policy, of, found.facts, (as_of, agent, stamp, sensitive))
         texts = [*(each.memory.text for _, each in stated), *(each.memory.text for each in noted)]
@@ -149,6 +165,7 @@ class ConsolidateSessions:
             [(*each, words) for each, words in zip(stated, material, strict=False)],
             list(zip(noted, material[len(stated) :], strict=True)),
             found.again,
+            lost,
         )
 
 
@@ -171,14 +188,15 @@ async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch
 
 def _ruled(
     writer: Principal, policy: Policy, turns: Sequence[Turn], as_of: datetime, agent: str
-) -> list[tuple[Turn, Statement]]:
+) -> list[tuple[Turn, TurnFacts]]:
     """What rules find in a person's turns."""
-    found = []
-    for turn in turns:
-        if turn.is_persons_word:
-            said = as_said(turn)
-            found += [(turn, each) for each in statements_of(writer, policy, said, as_of, agent).statements]
-    return found
+    said = [turn for turn in turns if turn.is_persons_word]
+    return [(turn, statements_of(writer, policy, as_said(turn), as_of, agent)) for turn in said]
+
+
+def _not_shown(policy: Policy, turn: Turn) -> Sequence[Lost]:
+    """What a model does not read of a turn, where no rule reads it either."""
+    return [Lost(policy.turns_category, SKIPPED)] if len(turn.text) > SHOWN[Role.USER] else []
 
 
 def _noted(
@@ -228,7 +246,7 @@ def _noted(
 async def _consolidated(write: Write, parts: Sequence[Part], as_of: datetime) -> Mapping[str, float]:
     """Place what a batch found, and note how far each conversation was consolidated."""
     closings = write.uow.closings
-    counts: Counter[str] = Counter(parts=0, facts=0, superseded=0)
+    counts: Counter[str] = Counter(parts=0, facts=0, superseded=0, left_out=0)
     if not parts:
         return counts
     await write.uow.lock_users({part.unread.user_id for part in parts})
@@ -258,6 +276,7 @@ async def _consolidated(write: Write, parts: Sequence[Part], as_of: datetime) ->
 async def _around(write: Write, parts: Sequence[Part], day: date) -> Around:
     turns = {turn.id for part in parts for turn, _, _ in part.ruled}
     turns |= {each for part in parts for one, _ in part.noted for each in one.memory.source_ids}
+    turns |= {turn for part in parts for turn, lost in part.lost.items() if lost}
     if not turns:
         return Around(frozenset(), {}, {})
     drawn: dict[UUID, list[Memory]] = {}
@@ -276,23 +295,27 @@ async def _placed(write: Write, part: Part, around: Around, day: date) -> Counte
     await write.dig((user,))
     placed, counts = Placed(), Counter[str]()
     written = Counter({turn: len(memories) for turn, memories in around.drawn.items()})
-    for turn in {one.id: one for one, _, _ in part.ruled if one.id in around.left and not written[one.id]}.values():
-        facts = [(statement, words) for one, statement, words in part.ruled if one.id == turn.id]
-        for each in await draw(write, turn, facts, part.agent, placed):
-            written[turn.id] += each.id is not None
-            counts["facts"] += each.id is not None
-            if each.action == "superseded":
-                await _doubted(write, each.overruled, counts)
+    for turn in (one for one in part.unread.turns if one.id in around.left and not written[one.id]):
+        facts = [(statement, words) for said, statement, words in part.ruled if said.id == turn.id]
+        for each in part.lost.get(turn.id, ()) if facts or part.again is None else ():  # else it is read again
+            write.lost(turn, each.category, each.status)
+            counts["left_out"] += 1
+        for one in await draw(write, turn, facts, part.agent, placed):
+            written[turn.id] += one.id is not None
+            counts["facts"] += one.id is not None
+            if one.action == "superseded":
+                await _doubted(write, one.overruled, counts)
     before = around.facts.get(user, 0)
     room = write.policy.workers.facts.user_per_day - before
     own = 0
     for candidate, words in part.noted:
         sources = candidate.memory.source_ids
-        if own >= room or any(written[each] >= MAX_DRAWN for each in sources) or not around.left.issuperset(sources):
+        if not around.left.issuperset(sources) or await _is_known(write, candidate.memory, around):
             continue
-        if not await _is_known(write, candidate.memory, around) and await _kept(
-            write, part, candidate, words, placed, counts
-        ):
+        if own >= room or any(written[each] >= MAX_DRAWN for each in sources):
+            write.lost(part.unread.turns[-1], candidate.memory.category, SKIPPED)
+            counts["left_out"] += 1
+        elif await _kept(write, part, candidate, words, placed, counts):
             written.update(sources)
             own += 1
     if own:

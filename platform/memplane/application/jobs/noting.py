@@ -103,7 +103,7 @@ class Notes:
             unread: the part.
             categories: into which facts may be put.
             rules: whether a model is asked.
-            room: how many more facts of the user may be drawn on this day.
+            room: how many more facts of the user may be drawn on this day; without any, nobody asks.
             as_of: the moment by which the run decides.
         """
         size = sum(len(turn.text) for turn in unread.turns)
@@ -129,7 +129,7 @@ class Notes:
             return Found(spent=spent, skipped=UNAVAILABLE, again=again, asked=True)
         spent = Spent(answer.input_tokens, answer.output_tokens)
         facts = await offload(size, _believed, answer.value.facts, unread.turns, stated)
-        return Found(tuple(facts[:room]), spent, asked=True)
+        return Found(tuple(facts), spent, asked=True)
 
 
 @cache

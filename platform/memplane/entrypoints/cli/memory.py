@@ -56,6 +56,10 @@ def query(  # noqa: PLR0913 - one argument for each option
     category: Categories = None,
     type_: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type. Repeatable.")] = None,
     visibility: Annotated[Visibility | None, typer.Option(help="Only this store.")] = None,
+    of_agent: Annotated[str | None, typer.Option(help="Only what was recorded for this agent.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only of this run.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Only of this speaker.")] = None,
+    role: Annotated[Role | None, typer.Option(help="Only of this role.")] = None,
     entity: Annotated[
         list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")
     ] = None,
@@ -91,6 +95,7 @@ def query(  # noqa: PLR0913 - one argument for each option
     )
     shape: Literal["full", "bullets"] = "full" if full else "bullets"
     chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
+    chosen |= given(agent_id=of_agent, run_id=run, actor_id=actor, role=role)
     moments = given(believed_at=believed_at, true_at=true_at)
     other_fields = given(thread_id=thread, since_rev=since, as_of=moments or None, archive=archive or None)
     other_fields |= {"purpose": "on_demand"} if on_demand else {}
@@ -273,6 +278,9 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
     ]
     if stored.extracted_elsewhere:
         drawn.append(f"  drawn from it in categories that the agent may not read: {stored.extracted_elsewhere}")
+    left = ", ".join(f"{count} {name}" for name, count in stored.left_out.model_dump().items() if count)
+    if left:
+        drawn.append(f"  left out by the limits of extraction: {left}")
     if not stored.vouched:
         drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
     return [plain(told), *(plain(line, "dim") for line in drawn), *planned(stored.dry_run)]

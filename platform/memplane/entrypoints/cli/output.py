@@ -15,7 +15,13 @@ from rich.text import Text
 
 from memplane.client import Invalid as InvalidCall
 from memplane.client import MemplaneClientError, Unavailable
-from memplane.domain.errors import EmbeddedPostgresError, MemplaneError, SettingsError, StorageUnavailable
+from memplane.domain.errors import (
+    EmbeddedPostgresError,
+    MemplaneError,
+    QuotaExceeded,
+    SettingsError,
+    StorageUnavailable,
+)
 from memplane.domain.fencing import visible
 from memplane.entrypoints.redaction import without_secrets
 
@@ -164,6 +170,8 @@ def _exit_code(error: Exception) -> ExitCode:
         return ExitCode.USAGE
     if isinstance(error, EmbeddedPostgresError):
         return ExitCode.NOT_STARTED
+    if isinstance(error, Unavailable) and error.code == QuotaExceeded.code:  # trying again soon helps nobody
+        return ExitCode.FAILED
     if isinstance(error, StorageUnavailable | Unavailable):
         return ExitCode.NOT_REACHABLE
     return ExitCode.FAILED

@@ -1,5 +1,6 @@
 """Domain values to wire messages and back."""
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from memplane.application.browse import Conflicting
@@ -17,6 +18,7 @@ from memplane.contracts.memories import (
     CorrectionRequest,
     Extracted,
     HistoryRecord,
+    LeftOutOfTurn,
     ListedMemory,
     MemoryRecord,
     NewMemoryRequest,
@@ -56,7 +58,7 @@ _FILTERS = tuple(name for name in Filters.__slots__ if name in QueryFilters.mode
 
 def question_of(request: QueryRequest) -> Question:
     """A request as a question."""
-    chosen = request.filters
+    chosen = request.narrowing
     named = listed(chosen.category) if request.categories is None else request.categories
     filters = Filters(
         **{name: getattr(chosen, name) for name in _FILTERS},
@@ -235,6 +237,7 @@ def turn_outcome_of(stored: StoredTurn) -> TurnOutcome:
         vouched=turn.vouched,
         extracted=[Extracted(id=d.id, content=d.content, category=d.category, action=d.action) for d in stored.drawn],
         extracted_elsewhere=stored.elsewhere,
+        left_out=LeftOutOfTurn(**asdict(stored.omissions)),
     )
 
 
