@@ -101,6 +101,25 @@ class TestReading:
                 answer = who.get(f"/v1/memories/{made}/{part}")
                 assert answer.status_code == 200, answer.text
 
+    def test_whom_it_mentions_is_shown_to_keys_of_a_user_too(self, tenant: Tenant, caller: Caller) -> None:
+        share(caller, "The archive is sponsored by Siemens.")
+        caller.remember("The lamp was repaired by Bosch.", "history")
+        bound = tenant.caller(WRITER, users=[USER], scopes=SUPERVISING)
+        for who in (caller, bound):
+            (entity,) = who.get("/v1/entities", shared=True).json()["items"]
+            assert (entity["name"], entity["user_id"], entity["memories"]) == ("Siemens", None, 1)
+            assert [each["name"] for each in who.get("/v1/entities", user_id=USER).json()["items"]] == ["Bosch"]
+            (fact,) = who.get(f"/v1/entities/{entity['id']}").json()["facts"]
+            assert fact["content"] == "The archive is sponsored by Siemens."
+        path, (own,) = f"/v1/entities/{entity['id']}", bound.get("/v1/entities", user_id=USER).json()["items"]
+        refused(bound.post(f"{path}/aliases", {"alias": "Simmens"}), 403, "user_forbidden")
+        refused(bound.post(f"{path}/merge", {"into": own["id"]}), 403, "user_forbidden")
+        assert bound.post(f"/v1/entities/{own['id']}/aliases", {"alias": "Bosh"}).status_code == 200  # the control
+        assert caller.post(f"{path}/aliases", {"alias": "Simmens"}).status_code == 200
+        refused(caller.get("/v1/entities"), 422, "invalid_request")
+        refused(caller.get("/v1/entities", shared=True, user_id=USER), 422, "invalid_request")
+        refused(tenant.caller("stylist").get(path), 404, "not_found")
+
     def test_lists_have_it_unless_they_are_of_a_user(self, tenant: Tenant, caller: Caller) -> None:
         share(caller)
         caller.remember(OWN, "history")

@@ -132,7 +132,7 @@ def test_a_key_that_only_reads_changes_no_names(served: Served, user: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("entities",), "Missing option '--user'"),
+        (("entities",), "name the user with --user, or say --shared"),
         (("entities", "--user", "u", "--kind", "emails"), "'emails' is not one of 'person'"),
         (("entities", "--user", "u", "--limit", "201"), "less than or equal to 200"),
         (("entity", "9f3"), "'9f3' is no id; `memplane entities --user USER` shows ids"),

@@ -130,5 +130,5 @@ def test_a_missing_index_would_be_found(busy: Database, index: str) -> None:
 def test_every_read_and_write_is_explained() -> None:
     methods = {name for kind in (*READERS, *STORES) for name in vars(kind) if not name.startswith("_")}
     called = {name for function in (*READS.values(), *WRITES.values()) for name in function.__code__.co_names}
-    parts = {"rows", "rows_of_all", "nearest_of"}  # of what is called
+    parts = {"rows", "rows_of_all", "nearest_of", "candidates_apart"}  # of what is called
     assert methods - called - INSERTS - LISTS - OTHERWISE == parts

@@ -151,6 +151,8 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "entities": lambda reader: reader.entities(NAMED, EntityQuery(), 50),
     "entities by name": lambda reader: reader.entities(NAMED, EntityQuery("person", "name-3"), 50),
     "entity": lambda reader: reader.entities(WHOLE_TENANT, EntityQuery(ids=(nth(3),)), 1),
+    "entities of what is shared": lambda reader: reader.entities(BOUND_SHARING.shared_alone, EntityQuery(), 50),
+    "entity of a key, or shared": lambda reader: reader.entities(BOUND_SHARING, EntityQuery(ids=(nth(3),)), 1),
     "entity of a key": lambda reader: reader.entities(BOUND, EntityQuery(ids=(nth(3),)), 1),
     "profile of an entity": lambda reader: reader.profile(NAMED, nth(3), nth(40), (21, 20)),
     "profile of an entity of a tenant": lambda reader: reader.profile(WHOLE_TENANT, nth(3), None, (21, 20)),

@@ -9,9 +9,11 @@ from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Entity, EntityProfile, EntityQuery
+from memplane.application.sharing import require_sharer
 from memplane.application.targets import require_full
 from memplane.domain.entities import key_of
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
+from memplane.domain.memory import SHARED
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import Filters, Scope, read_scope
 from memplane.domain.text import normalise
@@ -37,23 +39,27 @@ class Entities:
         principal.require(KeyScope.READ)
         policy = self._policies.current
         allowed = policy.allowlist(principal.act_as(agent)).read
-        return read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id))
+        scope = read_scope(principal, policy, allowed, self._clock(), Filters(user_id=user_id or None))
+        scope = scope.with_shared(policy.shared)
+        if user_id is None:
+            return scope
+        return scope.without_shared if user_id else scope.shared_alone
 
     async def list(
         self,
         principal: Principal,
-        user_id: str,
+        user_id: str | None,
         *,
         kind: str | None = None,
         name: str | None = None,
         limit: int = 50,
         agent: str | None = None,
     ) -> Sequence[Entity]:
-        """A user's entities, those that most memories mention first.
+        """The entities of a user or of shared knowledge, those that most memories mention first.
 
         Args:
             principal: the caller.
-            user_id: whose.
+            user_id: whose, or none for those that shared knowledge mentions.
             kind: of this kind alone.
             name: of this name or alias alone.
             limit: the most.
@@ -64,7 +70,7 @@ class Entities:
         """
         if not 1 <= limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
-        user = principal.touch(clean_id(user_id, "user_id") or "")
+        user = SHARED if user_id is None else principal.touch(clean_id(user_id, "user_id") or "")
         named = clean_id(name, "name")
         wanted = EntityQuery(kind=clean_id(kind, "kind"), key=key_of(named) if named else None)
         scope = self._scope(principal, agent, user)
@@ -112,6 +118,12 @@ class Entities:
         more = found.facts[limit - 1].id if len(found.facts) > limit else None
         return entity, replace(found, facts=found.facts[:limit]), more
 
+    async def _changeable(self, principal: Principal, entity_id: UUID, agent: str | None) -> Entity:
+        entity = await self.get(principal, entity_id, agent)
+        if entity.user_id == SHARED:
+            require_sharer(principal)
+        return entity
+
     async def alias(
         self,
         principal: Principal,
@@ -126,6 +138,7 @@ class Entities:
         Raises:
             NotFound: absent, or no memory that the caller may read mentions it.
             TrustTooLow: the key is not fully trusted.
+            UserForbidden: shared knowledge mentions it, and the key is bound to users.
             Conflict: another entity of the user has the name; merge the two instead.
             LimitExceeded: it has too many names.
             InvalidText: the name is empty or cannot be stored.
@@ -137,7 +150,7 @@ class Entities:
             raise Invalid("alias: has no letters by which it could be known", field="alias")
         policy, now = self._gateway.begin(principal)
         await self._gateway.replayed(principal, once)
-        entity = await self.get(principal, entity_id, agent)
+        entity = await self._changeable(principal, entity_id, agent)
 
         async def work(write: Write) -> Entity:
             if key == key_of(entity.name) or key in map(key_of, entity.aliases):
@@ -166,6 +179,7 @@ class Entities:
         Raises:
             NotFound: one of them is absent, or no memory that the caller may read mentions it.
             TrustTooLow: the key is not fully trusted.
+            UserForbidden: shared knowledge mentions them, and the key is bound to users.
             Invalid: they are one already, or belong to different users.
         """
         require_full(principal, "merge entities")
@@ -173,7 +187,8 @@ class Entities:
             raise Invalid("into: is the entity itself", field="into")
         policy, now = self._gateway.begin(principal)
         await self._gateway.replayed(principal, once)
-        gone, kept = await self.get(principal, entity_id, agent), await self.get(principal, into, agent)
+        gone = await self._changeable(principal, entity_id, agent)
+        kept = await self._changeable(principal, into, agent)
         if gone.user_id != kept.user_id:
             raise Invalid("into: belongs to another user", field="into")
 

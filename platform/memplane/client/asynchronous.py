@@ -252,15 +252,19 @@ class Memplane(RightsCalls, OperationCalls):
 
     async def entities(
         self,
-        user_id: str,
+        user_id: str | None,
         *,
         kind: str | None = None,
         name: str | None = None,
         limit: int | None = None,
         agent: str | None = None,
     ) -> EntityList:
-        """Whom and what a user's memories mention, those that most mention first; of a kind or name alone if given."""
-        call = read("/v1/entities", user_id=user_id, kind=kind, name=name, limit=limit, agent=agent)
+        """Whom and what a user's memories mention, those that most mention first; of a kind or name alone if given.
+
+        Without a user it is what shared knowledge mentions.
+        """
+        whose = {"shared": True} if user_id is None else {"user_id": user_id}
+        call = read("/v1/entities", **whose, kind=kind, name=name, limit=limit, agent=agent)
         return await self._connection.ask(call, EntityList)
 
     async def entity(

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memplane.contracts.base import Message, Name, Owner, Request
 from memplane.contracts.memories import MemoryRecord
@@ -55,7 +55,10 @@ class EntityList(Message):
 class EntityFilters(Request):
     """Which entities are asked for."""
 
-    user_id: Name
+    user_id: Name | None = None
+    """Whose memories mention them."""
+    shared: bool = False
+    """In place of a user: those that shared knowledge mentions."""
     kind: Name | None = None
     """Of this kind alone: person, organisation, place, project, email, url, hashtag, handle, date or name."""
     name: Name | None = None
@@ -63,6 +66,12 @@ class EntityFilters(Request):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
     agent: Name | None = None
     """The agent to speak as; the key's own unless the key may act for others."""
+
+    @model_validator(mode="after")
+    def _one_owner(self) -> "EntityFilters":
+        if (self.user_id is None) is not self.shared:
+            raise ValueError("user_id: name a user, or say shared=true; not both")
+        return self
 
 
 class AliasRequest(Request):

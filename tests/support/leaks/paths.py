@@ -101,6 +101,7 @@ def broad(world: World, voice: Voice, turn: int) -> Iterator[Ask]:
     yield _query(f"as of {how}", BELIEVED, query="clerk hall", as_of=moment, **ALL, return_="full")
     yield Ask(f"GET {LIST}", "all pages", LISTED, LIST, {"limit": 200}, pages=True)
     yield _list("shared", shared=True)
+    yield Ask(f"GET {ENTITIES}", "shared", LISTED, ENTITIES, {"shared": True, "limit": 200})
     yield Ask("GET /v1/shared/export", "all", EVER, "/v1/shared/export")
     yield _list("disputed", DISPUTED, trust_state="disputed")
     state = ("superseded", "archived", "soft_deleted")[turn % 3]

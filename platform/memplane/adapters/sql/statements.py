@@ -15,6 +15,7 @@ from memplane.application.records import BuriedQuery, ContextField, EntityQuery,
 from memplane.application.tracking_records import TurnSpan
 from memplane.domain.consent import ProposalState
 from memplane.domain.items import PREFIX
+from memplane.domain.memory import SHARED
 from memplane.domain.scope import Scope
 
 _MEMORY = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
@@ -406,7 +407,8 @@ def entities(scope: Scope, syntax: Syntax, wanted: EntityQuery, limit: int) -> S
     asked = Predicate(syntax)
     asked.equal_if("e.user_id", "user_id", scope.filters.user_id)
     if scope.users is not None:
-        asked.one_of("e.user_id", "users", sorted(scope.users))
+        # the memories decide: of nobody's they are those of the shared categories alone
+        asked.one_of("e.user_id", "e_users", sorted(scope.users | ({SHARED} if scope.shared else set())))
     asked.equal_if("e.kind", "e_kind", wanted.kind)
     if wanted.ids is not None:
         asked.one_of("e.id", "e_ids", list(wanted.ids))

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from memplane.contracts.entities import EntityList, EntityProfileRecord, EntityRecord
-from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of, owner_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
 
@@ -29,7 +29,8 @@ EntityId = Annotated[UUID, typer.Argument(metavar="ID", help="The entity's id.",
 
 def entities(  # noqa: PLR0913 - one argument for each option
     *,
-    user: Annotated[str, typer.Option("--user", help="The user whose memories mention them.")],
+    user: Annotated[str | None, typer.Option("--user", help="The user whose memories mention them.")] = None,
+    shared: Annotated[bool, typer.Option("--shared", help="Those of shared knowledge, in place of a user.")] = False,
     kind: Annotated[Kind | None, typer.Option(help="Only of this kind.")] = None,
     name: Annotated[str | None, typer.Option(help="Only of this name or alias.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="The most entities.")] = 50,
@@ -40,8 +41,9 @@ def entities(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """List whom and what a user's memories mention, those that most memories mention first."""
+    owner = owner_of(user, shared=shared)
     with operating(url, key, agent, data) as opened:
-        found = opened.client.entities(user, kind=kind, name=name, limit=limit, agent=opened.agent)
+        found = opened.client.entities(owner, kind=kind, name=name, limit=limit, agent=opened.agent)
     show(found, *_list(found, limit), as_json=json)
 
 
