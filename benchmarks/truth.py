@@ -103,10 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Console(width=None if sys.stdout.isatty() else 140).print(grid.table())
     if options.figures:
         about = " ".join((__doc__ or "").split("\n\n")[1].split())
-        misses = "\n".join(
-            f"- {each.fact} / {each.change} ({'suspected' if each.verdict is Verdict.SUSPECTED else 'both stay'})"
-            for each in missed
-        )
+        misses = "\n".join(f"- {each.fact} / {each.change} ({_kind(each.verdict)})" for each in missed)
         how = f"Reproduce: `make bench-truth`. Machine: {machine()}."
         still = "\n".join(f"- {each.fact} / {each.change} ({each.verdict.value})" for each in lost)
         told = [

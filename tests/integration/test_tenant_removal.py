@@ -160,8 +160,8 @@ def test_a_transaction_that_never_ends_stops_it_before_anything_is_deleted(
     database: Database, sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(database, GONE, 3)
-    monkeypatch.setattr(tenant_removals, "WAIT_SECONDS", 0.2)
-    with psycopg.connect(database.url) as reading:
+    with monkeypatch.context() as hurried, psycopg.connect(database.url) as reading:
+        hurried.setattr(tenant_removals, "WAIT_SECONDS", 0.2)
         reading.execute("SELECT 1")
         with pytest.raises(StorageUnavailable, match="nothing was deleted"):
             remove(sides(GONE), []).run("olga")

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from memplane.application.checkpoints import pruned
 from memplane.application.periodic import Periodic
@@ -74,5 +75,7 @@ class PruneCheckpoints:
         reach, retention = Reach(tenant), Retention(max(keep, 1), self._clock() - older_than)
         async with self._storage.reading(reach) as reader:
             crowded = await reader.checkpoints.crowded(retention)
-        counts = [await self._storage.write(reach, lambda uow, of=each: pruned(uow, of, retention)) for each in crowded]  # type: ignore[misc]  # bound at once
+        counts = [
+            await self._storage.write(reach, partial(pruned, thread=each, retention=retention)) for each in crowded
+        ]
         return Pruned(sum(count > 0 for count in counts), sum(counts))
