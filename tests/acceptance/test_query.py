@@ -250,7 +250,7 @@ class TestDelta:
 
 @pytest.mark.parametrize(
     "body",
-    [{"limit": 3}, {"user_id": "ana"}, {"returns": "full"}, {"return": "json"}, {"explain": "perhaps"},
+    [{"limit": 3}, {"user": "ana"}, {"returns": "full"}, {"return": "json"}, {"explain": "perhaps"},
      {"as_of": "2025-07-01"}, {"categories": "tasks"}, {"categories": [""]}, {"filters": []}, {"query": ["hall"]},
      {"query": "h" * 8_001}, {"filters": {"user_id": "a" * 256}}, {"since_rev": 1}],
     ids=lambda body: repr(body)[:40],

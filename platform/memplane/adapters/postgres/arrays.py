@@ -76,7 +76,7 @@ class _VectorsDumper(Dumper):
 
 
 def register_arrays(context: AdaptContext) -> None:
-    """Let a connection take :class:`Names` and :class:`Ids`, and :class:`Vectors` where it knows their type."""
+    """Let a connection take :class:`Names`, :class:`Ids` and, if it knows vectors, :class:`Vectors`."""
     adapters = context.adapters
     adapters.register_dumper(Names, _NamesDumper)
     adapters.register_dumper(Ids, _IdsDumper)
