@@ -120,7 +120,7 @@ def test_ended_behind_any_statement_its_effects_are_there_once(
                 continue
         break
     whole = effects(tenant, old)
-    assert done.counts == {"parts": 1, "facts": 3, "superseded": 1}
+    assert done.counts == {"parts": 1, "facts": 3, "superseded": 1, "left_out": 0}
     assert {row[:2] for row in whole["drawn"]} == {("The user is a nurse.", 1), (INGRID, 1), (WORK, 1)}
     assert whole["history"] == {"ADD": 3, "SUPERSEDE": 1}
     assert (whole["overruled"], whole["read"], whole["facts"]) == (("superseded", 0.3), 3, 2)

@@ -1,5 +1,7 @@
 """What a new memory is to an old one: each verdict, the traps, and what holds for any two sentences."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,6 +136,26 @@ NAMES = st.sampled_from(
     ]
 )
 NUMBERS = st.integers(2, 5000)
+
+
+@given(
+    one=st.dates(), other=st.dates(), frame=st.sampled_from(["Call {}.", "The exam is on {}.", "{}: the lease ends."])
+)
+def test_texts_that_differ_in_a_date_are_never_the_same(one: date, other: date, frame: str) -> None:
+    found = verdict(frame.format(one), frame.format(other))
+    assert (found is Verdict.SAME) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Call 2027-03-04.", "Call 2027-04-03."), ("The score was 3:1.", "The score was 1:3."),
+        ("The ratio is 16/9.", "The ratio is 9/16."), ("Release 1.2.3 is out.", "Release 3.2.1 is out."),
+    ],
+)  # fmt: skip
+def test_the_order_within_a_date_or_a_score_counts(old: str, new: str) -> None:
+    assert verdict(old, new) is not Verdict.SAME
+    assert verdict(old, old.rstrip(".")) is Verdict.SAME  # the control
 
 
 @given(FRAMES, NAMES, NAMES, NUMBERS)

@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import chain
 
 from memplane.domain import comparison_lexicon as lexicon
 from memplane.domain import comparison_phrases as phrases
@@ -16,6 +17,10 @@ _TURNS = re.compile(
 )
 _PAID = re.compile(r"\b(?:for a living|(?:by|as a) profession|professional|as a job)", re.IGNORECASE)
 _UNPAID = re.compile(r"\b(?:hobby|hobbies|pastime|for fun|spare time|free time|leisure)\b", re.IGNORECASE)
+_FIGURE = re.compile(r"\d+(?:[-/.:]\d+)+")
+_NUMBER = re.compile(r"\d+")
+_LONGEST = 40
+"""Characters of a figure that are read."""
 _ROUNDING = 1e-6
 _GIVING = frozenset({"perform", "conduct", "provid", "offer", "give", "sell", "teach"})
 """Verbs of those from whom somebody has what they have: who performs an operation does not have one."""
@@ -231,9 +236,20 @@ def _turns(text: str) -> frozenset[str]:
     return frozenset(match[0].lower() for match in _TURNS.finditer(text))
 
 
+def _figures(text: str) -> list[tuple[int, ...]]:
+    """Numbers that are written as one: dates, scores, versions."""
+    return sorted(tuple(map(int, _NUMBER.findall(match[0][:_LONGEST]))) for match in _FIGURE.finditer(text))
+
+
+def _is_reordered(old: str, new: str) -> bool:
+    """Whether dates or scores of both texts have the same numbers in another order: `2027-03-04`, `2027-04-03`."""
+    before, after = _figures(old), _figures(new)
+    return before != after and sorted(chain.from_iterable(before)) == sorted(chain.from_iterable(after))
+
+
 def is_turned(old: str, new: str) -> bool:
-    """Whether a small word in one of two texts alone may turn its meaning."""
-    if _turns(old) != _turns(new):
+    """Whether a small word in one of two texts alone, or the order of numbers in a date, may turn its meaning."""
+    if _turns(old) != _turns(new) or _is_reordered(old, new):
         return True
     return bool((_PAID.search(old) and _UNPAID.search(new)) or (_UNPAID.search(old) and _PAID.search(new)))
 
