@@ -69,7 +69,7 @@ def done(caller: Caller, path: str, **body: object) -> None:
 
 
 @pytest.mark.parametrize("merged_first", [False, True])
-def test_an_erasure_after_the_merge_reaches_both_names(restoring: Restoring, merged_first: bool) -> None:  # noqa: FBT001
+def test_an_erasure_after_the_merge_reaches_both_names(restoring: Restoring, merged_first: bool) -> None:
     """Whether the backup is older than the merge or not."""
     dump = None if merged_first else restoring.dump()
     done(restoring.caller, f"{ANON}/merge", into=USER)
