@@ -334,6 +334,42 @@ class TestErased:
         assert USER in str(rows_left)  # the control
         assert of(caller, USER) == {PIANO}
 
+    def test_a_merge_brings_nothing_back_that_the_known_user_erased(self, caller: Caller, admin: Caller) -> None:
+        for user in (USER, ANON):
+            write(caller, PIANO, user_id=user)
+        rejected = write(caller, BAKER, category="relationships")["id"]
+        assert caller.post(f"/v1/memories/{rejected}/reject", {}).status_code == 200
+        assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
+        write(caller, BAKER, category="relationships", user_id=ANON)
+        write(caller, BOAT, user_id=ANON)
+        assert merge(admin)["outcomes"]["rejected"] == 2
+        assert of(caller, USER) == {BOAT}
+        unmerge(admin)
+        assert of(caller, ANON) == {BOAT, PIANO, BAKER}
+
+    def test_what_was_said_anew_after_the_erasure_is_merged(self, caller: Caller, admin: Caller) -> None:
+        """The control."""
+        write(caller, PIANO)
+        assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
+        write(caller, PIANO, user_id=ANON)
+        assert merge(admin)["outcomes"] == {}
+        assert of(caller, USER) == {PIANO}
+
+    @pytest.mark.parametrize("mode", ["add", "restore"])
+    def test_what_was_erased_of_the_former_name_stays_refused_under_the_known_one(
+        self, caller: Caller, admin: Caller, mode: str
+    ) -> None:
+        write(caller, PIANO, user_id=ANON)
+        caller.say("I keep a llama.", user_id=ANON, thread_id=THREAD)
+        lines = admin.get(f"/v1/users/{ANON}/export").text.splitlines()
+        assert admin.post(f"/v1/users/{ANON}/erase", {"confirm": ANON}).json()["finished"]
+        write(caller, BOAT, user_id=ANON)
+        merge(admin)
+        body = {"mode": mode, "lines": lines} | ({"agent": "supervisor"} if mode == "add" else {})
+        done = admin.post(f"/v1/users/{USER}/import", body).json()
+        assert of(caller, USER) == {BOAT}, done
+        assert write(caller, PIANO)["outcome"] == "created"  # the control: the person says it anew
+
     @pytest.mark.parametrize("mode", ["add", "restore"])
     def test_what_was_said_under_the_former_name_stays_refused_under_it(
         self, caller: Caller, admin: Caller, mode: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from memplane.application.beside import is_erased
 from memplane.application.dry_run import DryRun
 from memplane.application.erasing import require_every_category
 from memplane.application.gateway import Gateway, Write, clean_id
@@ -235,7 +236,11 @@ async def _planned(write: Write, merge: UserMerge, plan: Plan) -> None:
     names = {each.external_id for each in others if each.external_id is not None}
     buried = await _held(write, merge.into_user, {each.category for each in active})
     for each in active:
-        if not buried[each.category].isdisjoint(said_keys(each.text, each.attributes)):
+        said = said_keys(each.text, each.attributes)
+        since = min(filter(None, (each.event_time, each.valid_from, each.recorded_at)))
+        if not buried[each.category].isdisjoint(said) or await is_erased(
+            write, merge.into_user, each.category, said, since
+        ):
             _reject(write, plan, each)
         elif (same := values.get(_value(each))) is not None:
             _fold(write, plan, each, same)
