@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from memplane.domain.capabilities import Capability
 from memplane.domain.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.telling import texts, write
@@ -240,6 +243,68 @@ class TestUndone:
         assert of(caller, ANON) == {PIANO}
 
 
+class TestListed:
+    """Which users were merged, and until when each merge can be undone."""
+
+    def test_standing_and_undone_ones_newest_first(self, caller: Caller, admin: Caller) -> None:
+        receipts = []
+        for user, into in ((ANON, USER), (OTHER, "cem"), ("anon-2", USER)):
+            write(caller, PIANO, user_id=user)
+            receipts.append(merge(admin, user, into))
+        undone = unmerge(admin, OTHER)
+        found = admin.get(LIST).json()
+        assert [each["receipt"] for each in found["items"]] == [each["receipt"] for each in reversed(receipts)]
+        assert found["next"] is None
+        (last, second, first) = found["items"]
+        assert {name: first[name] for name in receipts[0]} == receipts[0]
+        assert [each["undone_at"] for each in (last, second, first)] == [None, undone["undone_at"], None]
+        assert first["actor"] == f"key:{admin.key_id}"
+        for user, expected in ((USER, [last, first]), (ANON, [first]), ("cem", [second]), ("nobody", [])):
+            assert admin.get(LIST, user_id=user).json()["items"] == expected
+        page = admin.get(LIST, limit=2).json()
+        assert page["items"] == [last, second]
+        assert admin.get(LIST, limit=2, cursor=page["next"]).json() == {"items": [first], "next": None}
+
+    def test_a_dry_run_is_not_in_it(self, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        merge(admin, dry_run=True)
+        assert admin.get(LIST).json()["items"] == []
+        merge(admin)
+        unmerge(admin, dry_run=True)
+        assert [each["undone_at"] for each in admin.get(LIST).json()["items"]] == [None]  # the control
+
+    def test_a_key_sees_those_of_which_it_reaches_both(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        merge(admin)
+        refused(caller.get(LIST), 403, "scope_forbidden")
+        for users in ([ANON], [USER], [OTHER]):
+            bound = tenant.caller(None, act_for=["*"], scopes=SCOPES, users=users)
+            assert bound.get(LIST).json()["items"] == []
+        refused(bound.get(LIST, user_id=USER), 403, "user_forbidden")
+        both = tenant.caller(None, act_for=["*"], scopes=SCOPES, users=[ANON, USER])
+        assert len(both.get(LIST).json()["items"]) == 1  # the controls
+        assert len(both.get(LIST, user_id=USER).json()["items"]) == 1
+
+    @pytest.mark.needs(Capability.SEVERAL_TENANTS)
+    def test_another_tenant_sees_none(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        merge(admin)
+        stranger = Tenant(tenant.server).caller(None, act_for=["*"], scopes=SCOPES)
+        assert stranger.get(LIST).json()["items"] == []
+        assert len(admin.get(LIST).json()["items"]) == 1  # the control
+
+    def test_its_receipt_counts_what_moved_alone(self, caller: Caller, admin: Caller) -> None:
+        lived(caller, ANON)
+        told = merge(admin)["tables"]
+        assert "history" not in told  # which keeps the former name
+        assert all(each["moved"] + each["before"] == each["after"] for name, each in told.items() if name in WHOLE)
+
+
+LIST = "/v1/admin/user-merges"
+WHOLE = {"memories", "turns", "thread_revision", "change_log", "events"}
+"""Tables of which every row moves."""
+
+
 class TestErased:
     """What an erasure of the known user reaches."""
 
@@ -257,6 +322,72 @@ class TestErased:
         assert ANON not in str(words)
         assert of(caller, ANON) == set()
         assert of(caller, OTHER) == {PIANO}  # the control
+
+    def test_after_an_undone_merge_the_name_is_nowhere(self, tenant: Tenant, caller: Caller, admin: Caller) -> None:
+        write(caller, PIANO, user_id=ANON)
+        write(caller, PIANO)
+        merge(admin)
+        unmerge(admin)
+        assert admin.post(f"/v1/users/{ANON}/erase", {"confirm": ANON}).json()["finished"]
+        rows_left = tenant.rows("SELECT * FROM history WHERE tenant_id = %(tenant)s")
+        assert ANON not in str(rows_left)
+        assert USER in str(rows_left)  # the control
+        assert of(caller, USER) == {PIANO}
+
+    def test_a_merge_brings_nothing_back_that_the_known_user_erased(self, caller: Caller, admin: Caller) -> None:
+        for user in (USER, ANON):
+            write(caller, PIANO, user_id=user)
+        rejected = write(caller, BAKER, category="relationships")["id"]
+        assert caller.post(f"/v1/memories/{rejected}/reject", {}).status_code == 200
+        assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
+        write(caller, BAKER, category="relationships", user_id=ANON)
+        write(caller, BOAT, user_id=ANON)
+        assert merge(admin)["outcomes"]["rejected"] == 2
+        assert of(caller, USER) == {BOAT}
+        unmerge(admin)
+        assert of(caller, ANON) == {BOAT, PIANO, BAKER}
+
+    def test_what_was_said_anew_after_the_erasure_is_merged(self, caller: Caller, admin: Caller) -> None:
+        """The control."""
+        write(caller, PIANO)
+        assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
+        write(caller, PIANO, user_id=ANON)
+        assert merge(admin)["outcomes"] == {}
+        assert of(caller, USER) == {PIANO}
+
+    @pytest.mark.parametrize("mode", ["add", "restore"])
+    def test_what_was_erased_of_the_former_name_stays_refused_under_the_known_one(
+        self, caller: Caller, admin: Caller, mode: str
+    ) -> None:
+        write(caller, PIANO, user_id=ANON)
+        caller.say("I keep a llama.", user_id=ANON, thread_id=THREAD)
+        lines = admin.get(f"/v1/users/{ANON}/export").text.splitlines()
+        assert admin.post(f"/v1/users/{ANON}/erase", {"confirm": ANON}).json()["finished"]
+        write(caller, BOAT, user_id=ANON)
+        merge(admin)
+        body = {"mode": mode, "lines": lines} | ({"agent": "supervisor"} if mode == "add" else {})
+        done = admin.post(f"/v1/users/{USER}/import", body).json()
+        assert of(caller, USER) == {BOAT}, done
+        assert write(caller, PIANO)["outcome"] == "created"  # the control: the person says it anew
+
+    @pytest.mark.parametrize("mode", ["add", "restore"])
+    def test_what_was_said_under_the_former_name_stays_refused_under_it(
+        self, caller: Caller, admin: Caller, mode: str
+    ) -> None:
+        write(caller, PIANO, user_id=ANON)
+        caller.say("I keep a llama.", user_id=ANON, thread_id=THREAD)
+        caller.say("It rains.", thread_id=THREAD)  # so that the other thread is renamed
+        lines = admin.get(f"/v1/users/{ANON}/export").text.splitlines()
+        merge(admin)
+        write(caller, BOAT)
+        assert admin.post(f"/v1/users/{USER}/erase", {"confirm": USER}).json()["finished"]
+        for user in (ANON, USER):
+            body = {"mode": mode, "lines": lines} | ({"agent": "supervisor"} if mode == "add" else {})
+            done = admin.post(f"/v1/users/{user}/import", body).json()
+            assert {"created", "restored"}.isdisjoint(done["outcomes"]), (user, done)
+            assert of(caller, user) == set()
+        done = admin.post(f"/v1/users/{OTHER}/import", body).json()  # the control
+        assert {PIANO, "user: I keep a llama."} <= of(caller, OTHER), done
 
 
 class TestAfterwards:

@@ -279,6 +279,7 @@ ACCESS: Sequence[Access] = (
     Access(
         "POST", "/v1/users/{user_id:text}/unmerge", _ADMIN, Categories.NONE, Tenants.OPERATED, body=lambda _: {},
     ),
+    Access("GET", "/v1/admin/user-merges", _ADMIN, Categories.NONE, Tenants.SETTINGS),
     Access("GET", "/v1/admin/policy", _ADMIN, Categories.NONE, Tenants.NONE),
     Access(
         "POST", "/v1/admin/policy/check", _ADMIN, Categories.NONE, Tenants.NONE,

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from memplane.domain.memory import Memory, new_id
 from memplane.domain.policy import Policy
 from memplane.domain.principal import ALL, KeyScope, Principal, Reach
 from memplane.domain.tombstones import rejected_keys
+from memplane.domain.user_merges import former_names
 
 BATCH = 500
 """Memories, and as many turns, of one transaction."""
@@ -34,11 +35,11 @@ MOST_BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction erased, and whether it found all that was left; ``buried`` is by the reason."""
+    """What one transaction erased, and whether it found all that was left; ``buried`` is of erasures, by reasons."""
 
     counts: Mapping[str, int]
     whole: bool
-    buried: Mapping[str, Sequence[Buried]] = field(default_factory=dict)
+    buried: Sequence[tuple[Erasure, str, Sequence[Buried]]] = ()
 
 
 class EraseUsers:
@@ -139,7 +140,7 @@ class EraseUsers:
             if each.finished_at is None:
                 return each
             last = each
-        if last is not None and not await uow.erasures.count(user):
+        if last is not None and not (await uow.erasures.count(user)).keys() - {"user_merges"}:
             return last  # asked for again
         erasure = replace(new, subject=next(iter(graves)))
         await uow.erasures.keep(erasure)
@@ -214,7 +215,7 @@ async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure
         await uow.journal.record([_told(after)])
     await uow.erasures.keep(after)
     # before the commit: an erasure that is noted and was not done is done when the note is replayed
-    told = [note for why, some in batch.buried.items() for note in buried_notes(tenant, after, some, why)]
+    told = [note for of, why, some in batch.buried for note in buried_notes(tenant, of, some, why)]
     await ledger.note([*told, *notes(tenant, after, key)])
     return after
 
@@ -233,15 +234,19 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
         ]
     )
     old = await store.rejected(user, ROWS)
-    values = {ERASED: sorted({*said, *fields} - {*old}), REJECTED: sorted(old)}
+    merges = await uow.merges.standing(await uow.merges.aliases(user))
+    former = [(TURNS, turn_key(name, each.text)) for each in turns for name in former_names(each.thread_id, merges)]
+    values = {ERASED: sorted({*said, *fields, *former} - {*old}), REJECTED: sorted(old)}
+    graves = [(erasure, grave_), *await _alias_graves(uow, merges, grave_)]
     buried = await asyncio.to_thread(
-        lambda: {
-            why: [(where, hashed) for where, value in some for hashed in grave_.hashes([value])]
+        lambda: [
+            (of, why, [(where, hashed) for where, value in some for hashed in place.hashes([value])])
+            for of, place in graves
             for why, some in values.items()
-        }
+        ]
     )
-    for why, some in buried.items():
-        await store.bury(erasure.subject, some, Burial(why, erasure.actor, now))
+    for of, why, some in buried:
+        await store.bury(of.subject, some, Burial(why, erasure.actor, now))
     counts = Counter({"history": forgotten, "tombstones": len(old), "copies": await copies_gone(uow, erasure, units)})
     counts.update(await store.remove([each.id for each in memories], [each.id for each in turns]))
     swept = await store.sweep(user, ROWS)
@@ -250,8 +255,22 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
     if whole:
         counts.update(await uow.checkpoints.erase(user))
         counts.update(await store.finish(user, now))
-        counts["user_merges"] = await uow.merges.forget(user)
+        # a merge into a user that is still to be erased tells that erasure of the former name
+        counts["user_merges"] = 0 if await _is_alias(uow, user) else await uow.merges.forget(user)
     return Batch({name: count for name, count in counts.items() if count}, whole, buried)
+
+
+async def _alias_graves(uow: UnitOfWork, aliases: Collection[str], grave_: Grave) -> list[tuple[Erasure, Grave]]:
+    """Of the users that were merged into a user: what it said may have been said under their names."""
+    found: list[tuple[Erasure, Grave]] = []
+    for alias in sorted(aliases):
+        place = Grave.of(grave_.key, alias)
+        found += [(each, place) for each in (await uow.erasures.known([place.subject]))[-1:]]
+    return found
+
+
+async def _is_alias(uow: UnitOfWork, user: str) -> bool:
+    return user in await uow.merges.standing([user])
 
 
 async def copies_gone(uow: UnitOfWork, erasure: Erasure, units: Sequence[UUID]) -> int:

@@ -33,7 +33,7 @@ class Erasures(Protocol):
         ...
 
     async def fences(self, users: Collection[str]) -> tuple[list[bytes], Mapping[str, str]]:
-        """The tenant's keys, and into whom some users were merged, by their names; in one exchange."""
+        """The tenant's keys, and the standing merges from or into some users, by the merged one."""
         ...
 
     async def add_key(self, key: bytes, now: datetime) -> None:

@@ -109,7 +109,8 @@ class Write:
         keys, merged = await self.uow.erasures.fences(unknown)
         for user in unknown:
             refuse_alias(self.principal, merged.get(user))
-        self._graves.update(await graves_of(self.uow.erasures, unknown, self.now, keys))
+        names = {user: [user, *(name for name, into in merged.items() if into == user)] for user in unknown}
+        self._graves.update(await graves_of(self.uow.erasures, names, self.now, keys))
 
     async def graves(self, user_id: str) -> Sequence[Grave]:
         """Where values of a user are buried who was erased once.

@@ -9,13 +9,13 @@ from memplane.domain.errors import UserErased
 
 
 async def graves_of(
-    erasures: Erasures, users: Collection[str], asked: datetime, keys: Sequence[bytes]
+    erasures: Erasures, users: Mapping[str, Sequence[str]], asked: datetime, keys: Sequence[bytes]
 ) -> Mapping[str, Sequence[Grave]]:
     """Where values of users are buried, of each who was erased before a request came.
 
     Args:
         erasures: of the transaction.
-        users: whom no other transaction writes now.
+        users: whom no other transaction writes now, with their own names and those of users merged into them.
         asked: when the request came.
         keys: the tenant's, by which names are hashed.
 
@@ -24,7 +24,7 @@ async def graves_of(
     """
     if not keys:
         return dict.fromkeys(users, ())
-    found = {user: [Grave.of(key, user) for key in keys] for user in users}
+    found = {user: [Grave.of(key, name) for name in names for key in keys] for user, names in users.items()}
     known = await erasures.known([each.subject for graves in found.values() for each in graves])
     if any(hides(each, asked) for each in known):
         raise UserErased("user_id: this user is being erased, or was since the request came; nothing was stored")

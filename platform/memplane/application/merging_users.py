@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from memplane.application.beside import is_erased
 from memplane.application.dry_run import DryRun
 from memplane.application.erasing import require_every_category
 from memplane.application.gateway import Gateway, Write, clean_id
@@ -18,6 +19,7 @@ from memplane.application.placing import SUPERSEDES
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Edge
 from memplane.application.targets import require_full
+from memplane.application.transaction import UnitOfWork
 from memplane.application.user_merges import Recorded, Returned
 from memplane.domain.consent import MULTIPLE
 from memplane.domain.delta import ChangeEvent
@@ -33,6 +35,7 @@ from memplane.domain.tombstones import said_keys
 from memplane.domain.undoing import difference
 from memplane.domain.user_merges import UserMerge
 
+MAX_PAGE = 200
 MOST_UNITS = 20_000
 """Memories and turns of a user that can be merged: all of it moves in one transaction."""
 MOST_PAIRS = 200
@@ -42,9 +45,9 @@ MOST_TOLD = 200
 MOST_REVIEWED = 5_000
 """Memories of the known user that are compared with what the other one rejected, the newest."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOT_COUNTED = frozenset(
-    {"history", "relations", "token_budgets", "job_users", "user_activity", "user_settings", "user_usage"}
-)
+_STAYING = frozenset({"history", "user_merges"})
+"""Tables whose rows keep the name of the merged user."""
+_NOT_COUNTED = frozenset({"relations", "token_budgets", "job_users", "user_activity", "user_settings", "user_usage"})
 """Tables that both users' rows are not simply added up in."""
 
 
@@ -114,6 +117,29 @@ class MergeUsers:
 
         operator = principal.as_operator()
         return await gateway.run(operator, policy, now, work, users=[user, target], once=None if dry_run else once)
+
+    async def list(
+        self, principal: Principal, user_id: str | None = None, *, before: UUID | None = None, limit: int = 50
+    ) -> tuple[Sequence[UserMerge], bool]:
+        """A page of merges, standing and undone ones, newest first, and whether there are more.
+
+        Raises:
+            ScopeForbidden: the key lacks ``admin``.
+            UserForbidden: it may not touch the user.
+            LimitExceeded: the page is too long.
+        """
+        principal.require(KeyScope.ADMIN)
+        if not 1 <= limit <= MAX_PAGE:
+            raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
+        user = clean_id(user_id, "user_id")
+        if user is not None:
+            principal.touch(user)
+
+        async def look(uow: UnitOfWork) -> list[UserMerge]:
+            return await uow.merges.listed(user, principal.users, before, limit + 1)
+
+        found = await self._storage.write(principal.reach, look)
+        return found[:limit], len(found) > limit
 
     async def undo(
         self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[Unmerged] | None = None
@@ -190,14 +216,14 @@ def _verified(
     """
     counts: dict[str, Mapping[str, int]] = {}
     (mine, there), (now, left) = before, after
-    for name in sorted({*mine, *there, *now} - {"user_merges"}):
+    for name in sorted({*mine, *there, *now} - _STAYING):
         counts[name] = {
             "moved": mine.get(name, 0) - folded.get(name, 0), "folded": folded.get(name, 0),
             "before": there.get(name, 0), "after": now.get(name, 0),
         }  # fmt: skip
         if name not in _NOT_COUNTED and counts[name]["moved"] + there.get(name, 0) != now.get(name, 0):
             raise StorageError(f"the merge would not keep every row of '{name}'; nothing was changed")
-    if rest := sorted(left.keys() - {"history", "user_merges"}):
+    if rest := sorted(left.keys() - _STAYING):
         raise StorageError(f"the merge would leave rows behind in {', '.join(rest)}; nothing was changed")
     return counts
 
@@ -210,7 +236,11 @@ async def _planned(write: Write, merge: UserMerge, plan: Plan) -> None:
     names = {each.external_id for each in others if each.external_id is not None}
     buried = await _held(write, merge.into_user, {each.category for each in active})
     for each in active:
-        if not buried[each.category].isdisjoint(said_keys(each.text, each.attributes)):
+        said = said_keys(each.text, each.attributes)
+        since = min(filter(None, (each.event_time, each.valid_from, each.recorded_at)))
+        if not buried[each.category].isdisjoint(said) or await is_erased(
+            write, merge.into_user, each.category, said, since
+        ):
             _reject(write, plan, each)
         elif (same := values.get(_value(each))) is not None:
             _fold(write, plan, each, same)
@@ -253,7 +283,8 @@ def _fold(write: Write, plan: Plan, memory: Memory, same: Memory) -> None:
 
 async def _noted(write: Write, merge: UserMerge, plan: Plan, moved: Collection[UUID]) -> None:
     """History of every memory that moved or was changed; threads are told of the most important new ones."""
-    receipt: dict[str, object] = {"receipt": str(merge.id), "from": merge.from_user}
+    # without the former name: an erasure of that user must not leave it in the other one's history
+    receipt: dict[str, object] = {"receipt": str(merge.id)}
     now = {name: replace(plan.after.get(name, plan.before[name]), user_id=merge.into_user) for name in plan.before}
     new = [now[name] for name in moved if now[name].state is State.ACTIVE]
     new.sort(key=lambda each: (each.importance, each.recorded_at), reverse=True)
@@ -329,7 +360,7 @@ async def _recorded(write: Write, merge: UserMerge, plan: Plan, moved: Collectio
     await uow.merges.record(merge, entries)
     await uow.merges.keep(merge)
     meta = {
-        "receipt": str(merge.id), "from": merge.from_user, "key": write.principal.key_id,
+        "receipt": str(merge.id), "key": write.principal.key_id,
         "counts": {name: dict(each) for name, each in merge.counts.items()},
     }  # fmt: skip
     await uow.journal.record([_entry(write, merge, HistoryEvent.USER_MERGE, meta)])

@@ -6,6 +6,7 @@ from itertools import groupby
 from uuid import UUID
 
 from memplane.application.admitting import Rules
+from memplane.application.beside import is_erased
 from memplane.application.gateway import Write
 from memplane.application.incoming import UNCHANGED, Outcomes
 from memplane.application.offload import in_thread
@@ -16,6 +17,7 @@ from memplane.application.vectors import SearchMaterial
 from memplane.domain.consent import MULTIPLE, ProposalState
 from memplane.domain.delta import ChangeEvent
 from memplane.domain.entities import key_of
+from memplane.domain.erasure import TURNS, turn_key
 from memplane.domain.errors import Conflict, ConsentRequired, MemplaneError, NotFound, ValueRejected
 from memplane.domain.history import HistoryEntry
 from memplane.domain.memory import MemoryText, Turn
@@ -67,6 +69,8 @@ async def _spoken(
             outcomes.note(place, UNCHANGED)
         elif turn.external_id is not None and keys[turn.external_id] in deleted:
             outcomes.refuse(place, ValueRejected("external_id: the turn of this name was deleted"))
+        elif await is_erased(write, user, TURNS, {turn_key(thread_id, turn.text)}, turn.recorded_at):
+            outcomes.refuse(place, ValueRejected("text: this turn was erased with its user; it is not stored again"))
         else:
             outcomes.note(place, RESTORED)
             new.append((place, turn, material))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -113,6 +114,7 @@ class ReplayErasures:
             if user is None:
                 await uow.erasures.keep(replace(erasure, finished_at=erasure.finished_at or now))
                 return "absent", replace(erasure, counts={})
+            await _taken_apart(uow, user, now)
             begun = replace(erasure, user_id=user, finished_at=None, counts={})
             await uow.erasures.keep(begun)
             return "erased", begun
@@ -121,6 +123,17 @@ class ReplayErasures:
         while outcome == "erased" and found.finished_at is None:
             found = await self._erase.go_on(tenant, found)
         return Replayed(tenant, erasure.id, outcome, found.counts if outcome == "erased" else {})
+
+
+async def _taken_apart(uow: UnitOfWork, user: str, now: datetime) -> None:
+    """Undo the merge of a user, and what was merged after it: what belongs to the user is erased with it."""
+    merge = (await uow.merges.standing([user])).get(user)
+    if merge is None:
+        return
+    while (later := await uow.merges.following(merge)) is not None:
+        await _taken_apart(uow, later.from_user, now)
+    await uow.merges.move_back(merge)
+    await uow.merges.keep(replace(merge, undone_at=now))
 
 
 def _gathered(entries: Iterable[Note]) -> Mapping[tuple[str, UUID], _Noted]:

@@ -53,6 +53,19 @@ class UserMerges(Protocol):
         """Users that were merged into a user."""
         ...
 
+    async def listed(
+        self, user_id: str | None, among: Collection[str] | None, before: UUID | None, limit: int
+    ) -> list[UserMerge]:
+        """Merges, standing and undone ones, newest first.
+
+        Args:
+            user_id: one of the two users of each; ``None`` for any.
+            among: users that both have to be; ``None`` for any.
+            before: only those that are older than this one.
+            limit: how many at most.
+        """
+        ...
+
     async def keep(self, merge: UserMerge) -> None:
         """Store a merge, or what became of it."""
         ...

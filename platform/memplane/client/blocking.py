@@ -117,6 +117,7 @@ class MemplaneSync:
     import_lines = _waits(Memplane.import_lines)
     erase = _waits(Memplane.erase)
     merge_user, unmerge_user = _waits(Memplane.merge_user), _waits(Memplane.unmerge_user)
+    user_merges = _waits(Memplane.user_merges)
     delta = _waits(Memplane.delta)
     thread_turns = _waits(Memplane.thread_turns)
     stats = _waits(Memplane.stats)
@@ -136,6 +137,7 @@ class MemplaneSync:
     all_consents = _iterates(Memplane.all_consents)
     all_events = _iterates(Memplane.all_events)
     all_tombstones = _iterates(Memplane.all_tombstones)
+    all_user_merges = _iterates(Memplane.all_user_merges)
     export = _iterates(Memplane.export)
 
     def __enter__(self) -> Self:

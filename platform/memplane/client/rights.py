@@ -41,7 +41,9 @@ from memplane.contracts.reverting import RevertReceipt, RevertRequest
 from memplane.contracts.tombstones import LiftOutcome, LiftRequest, TombstoneList, TombstoneRecord
 from memplane.contracts.transfer import ImportOutcome, ImportRequest
 from memplane.contracts.user_merges import (
+    UserMergeList,
     UserMergeReceipt,
+    UserMergeRecord,
     UserMergeRequest,
     UserUnmergeReceipt,
     UserUnmergeRequest,
@@ -208,6 +210,20 @@ class RightsCalls:
         """Make everything of a user, such as an anonymous one, another user's; it can be undone for some time."""
         body = body_of(UserMergeRequest, {"into": into} | given(dry_run=dry_run or None))
         return await self._connection.ask(write(f"/v1/users/{segment(user_id)}/merge", body), UserMergeReceipt)
+
+    async def user_merges(
+        self, *, user_id: str | None = None, cursor: UUID | str | None = None, limit: int | None = None
+    ) -> UserMergeList:
+        """A page of merges of users, newest first, standing and undone ones; of a user, or of all."""
+        call = read("/v1/admin/user-merges", user_id=user_id, cursor=cursor, limit=limit)
+        return await self._connection.ask(call, UserMergeList)
+
+    async def all_user_merges(
+        self, *, user_id: str | None = None, page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[UserMergeRecord, None]:
+        """Every merge that fits, newest first, fetched page by page as they are taken."""
+        async for merge in each_of(lambda cursor: self.user_merges(user_id=user_id, cursor=cursor, limit=page_size)):
+            yield merge
 
     async def unmerge_user(self, user_id: str, *, dry_run: bool = False) -> UserUnmergeReceipt:
         """Give a merged user back what was not changed since."""

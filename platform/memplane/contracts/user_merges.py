@@ -1,9 +1,10 @@
 """One user merged into another, and the merge undone."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request
 
@@ -41,6 +42,33 @@ class UserMergeReceipt(Message):
     merged_at: datetime
     revertible_until: datetime
     """Until when it can be undone."""
+
+
+class UserMergeRecord(UserMergeReceipt):
+    """A merge as the list of merges has it."""
+
+    actor: str
+    """Who merged them."""
+    undone_at: datetime | None
+    """When it was undone; null of one that stands."""
+
+
+class UserMergeList(Message):
+    """A page of merges, newest first."""
+
+    items: list[UserMergeRecord]
+    next: str | None
+    """Cursor of the next page."""
+
+
+class UserMergeFilters(Request):
+    """Which merges are asked for."""
+
+    user_id: Name | None = None
+    """Those from or into this user."""
+    cursor: UUID | None = None
+    """`next` of the page before."""
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class UserUnmergeReceipt(Message):

@@ -35,8 +35,22 @@ class UserMerge:
 
 def renamed_threads(threads: Collection[str], taken: Collection[str], merge_id: UUID) -> dict[str, str]:
     """New names for the threads whose names the other user has: the name, ``#``, and the end of the receipt's id."""
-    mark = f"#{merge_id.hex[-_MARK:]}"
+    mark = _mark(merge_id)
     return {name: f"{name[: MAX_NAME - len(mark)]}{mark}" for name in sorted(set(threads) & set(taken))}
+
+
+def former_names(thread: str, merges: Mapping[str, UserMerge]) -> list[str]:
+    """What a thread was called before merges renamed it; nothing for one that kept its name."""
+    found: list[str] = []
+    marks = [_mark(each.id) for each in merges.values()]
+    while (mark := next((each for each in marks if thread.endswith(each)), None)) is not None:
+        thread = thread.removesuffix(mark)
+        found.append(thread)
+    return found
+
+
+def _mark(merge_id: UUID) -> str:
+    return f"#{merge_id.hex[-_MARK:]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ ALL: Json = {"top_k": 200, "budget_tokens": 100_000}
 _DAY = timedelta(days=1)
 ADMINISTRATION = (
     "/v1/admin/audit", "/v1/admin/jobs", "/v1/admin/keys", "/v1/admin/keys/history", "/v1/admin/policy",
-    "/v1/quotas",
+    "/v1/admin/user-merges", "/v1/quotas",
 )  # fmt: skip
 FILES = ("/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
 

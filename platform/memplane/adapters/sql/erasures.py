@@ -61,11 +61,12 @@ class SqlErasures:
         return [bytes.fromhex(each) for each in found or ()]
 
     async def fences(self, users: Collection[str]) -> tuple[list[bytes], Mapping[str, str]]:
-        """The tenant's keys, and into whom some users were merged, by their names; in one exchange."""
+        """The tenant's keys, and the standing merges from or into some users, by the merged one; in one exchange."""
         s, u = tables.settings.c, tables.user_merges.c
         one = sa.select(sa.literal(1).label("one")).subquery()
         key = sa.and_(s.tenant_id == self._tenant, s.name == KEYS)
-        merged = sa.and_(u.tenant_id == self._tenant, u.from_user.in_(sorted(users)), u.undone_at.is_(None))
+        either = sa.or_(u.from_user.in_(sorted(users)), u.into_user.in_(sorted(users)))
+        merged = sa.and_(u.tenant_id == self._tenant, either, u.undone_at.is_(None))
         both = one.outerjoin(tables.settings, key).outerjoin(tables.user_merges, merged)
         rows = list(await self._session.execute(sa.select(s.value, u.from_user, u.into_user).select_from(both)))
         return [bytes.fromhex(each) for each in rows[0].value or ()], {

@@ -60,6 +60,20 @@ class SqlUserMerges:
         )
         return sorted((await self._session.execute(found)).scalars())
 
+    async def listed(
+        self, user_id: str | None, among: Collection[str] | None, before: UUID | None, limit: int
+    ) -> list[UserMerge]:
+        """Merges, standing and undone ones, newest first."""
+        found = sa.select(tables.user_merges).where(_U.tenant_id == self._tenant)
+        if user_id is not None:
+            found = found.where(sa.or_(_U.from_user == user_id, _U.into_user == user_id))
+        if among is not None:
+            found = found.where(_U.from_user.in_(sorted(among)), _U.into_user.in_(sorted(among)))
+        if before is not None:
+            found = found.where(_U.id < before)
+        rows = (await self._session.execute(found.order_by(_U.id.desc()).limit(limit))).mappings()
+        return [merge_of(dict(row)) for row in rows]
+
     async def keep(self, merge: UserMerge) -> None:
         """Store a merge, or what became of it."""
         values = {name: getattr(merge, name) for name in UserMerge.__slots__}

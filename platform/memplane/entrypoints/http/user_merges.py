@@ -1,12 +1,17 @@
 """The routes that merge one user into another, and undo that."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from memplane.application.merging_users import Unmerged
 from memplane.contracts.base import Name
 from memplane.contracts.user_merges import (
+    UserMergeFilters,
+    UserMergeList,
     UserMergeReceipt,
+    UserMergeRecord,
     UserMergeRequest,
     UserUnmergeReceipt,
     UserUnmergeRequest,
@@ -18,6 +23,16 @@ from memplane.entrypoints.http.repeats import Repeatable
 from memplane.entrypoints.http.routes import described
 
 router = APIRouter(prefix="/v1", route_class=Guarded, tags=["administration"])
+
+
+@router.get("/admin/user-merges", responses=described(), summary="List merges of users")
+async def list_merges(app: App, caller: Caller, asked: Annotated[UserMergeFilters, Query()]) -> UserMergeList:
+    """Merges that stand and that were undone, newest first, with their receipts. For `admin`.
+
+    A key that is bound to users sees those of which it reaches both.
+    """
+    found, more = await app.merge_users.list(caller, asked.user_id, before=asked.cursor, limit=asked.limit)
+    return UserMergeList(items=[_record(each) for each in found], next=str(found[-1].id) if more else None)
 
 
 @router.post("/users/{user_id:text}/merge", responses=described(404, 409, 413), summary="Merge a user into another")
@@ -48,6 +63,10 @@ def _receipt(done: UserMerge) -> UserMergeReceipt:
         outcomes=dict(done.counts.get("outcomes", {})), policy=done.policy_hash, merged_at=done.merged_at,
         revertible_until=done.revertible_until,
     )  # fmt: skip
+
+
+def _record(merge: UserMerge) -> UserMergeRecord:
+    return UserMergeRecord(**dict(_receipt(merge)), actor=merge.actor, undone_at=merge.undone_at)
 
 
 def _undone(done: Unmerged) -> UserUnmergeReceipt:
