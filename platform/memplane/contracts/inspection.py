@@ -12,7 +12,7 @@ class DecayRecord(Message):
     """How a memory's confidence wanes."""
 
     rate: float
-    """For each day; 0 for never."""
+    """For each day; 0 for never: what is pinned, confirmed, of importance 4 or more, not semantic or not active."""
     days: float
     """Since it was last used. The night's work counts fewer where its user was away."""
     left: float
