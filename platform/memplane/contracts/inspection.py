@@ -51,7 +51,7 @@ class WhyRecord(Message):
     age_days: float
     layer: Layer
     hits: int
-    """How often it was among the best answers to a question."""
+    """How often an agent said that it helped, or somebody said it again."""
     last_hit_at: datetime | None
     decay: DecayRecord
     rule: RuleRecord | None
