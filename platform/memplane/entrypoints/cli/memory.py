@@ -45,6 +45,17 @@ Categories = Annotated[list[str] | None, typer.Option("--category", help="Only t
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="With this tag. Repeatable.")]
 Type = Annotated[MemoryType | None, typer.Option("--type", help="Only this type.")]
 Pinned = Annotated[bool | None, typer.Option("--pinned/--unpinned", help="Only pinned ones, or only others.")]
+Entities = Annotated[list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")]
+UpdatedAfter = Annotated[
+    datetime | None, typer.Option(help="Changed then or later: a day or a time.", parser=moment_of)
+]
+UpdatedBefore = Annotated[datetime | None, typer.Option(help="Changed before then: a day or a time.", parser=moment_of)]
+BelievedAt = Annotated[
+    datetime | None, typer.Option(help="As it was believed then: a day or a time.", parser=moment_of)
+]
+TrueAt = Annotated[
+    datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
+]
 Listed = Literal["active", "superseded", "archived", "soft_deleted"]
 ExternalId = Annotated[str | None, typer.Option(help="Your own name for it; the same one again is no second record.")]
 
@@ -62,20 +73,14 @@ def query(  # noqa: PLR0913 - one argument for each option
     run: Annotated[str | None, typer.Option(help="Only of this run.")] = None,
     actor: Annotated[str | None, typer.Option(help="Only of this speaker.")] = None,
     role: Annotated[Role | None, typer.Option(help="Only of this role.")] = None,
-    entity: Annotated[
-        list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")
-    ] = None,
+    entity: Entities = None,
     tag: Tags = None,
     pinned: Pinned = None,
     of_thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     importance_min: Annotated[int | None, typer.Option(min=1, max=5, help="At least so important.")] = None,
     importance_max: Annotated[int | None, typer.Option(min=1, max=5, help="At most so important.")] = None,
-    updated_after: Annotated[
-        datetime | None, typer.Option(help="Changed then or later: a day or a time.", parser=moment_of)
-    ] = None,
-    updated_before: Annotated[
-        datetime | None, typer.Option(help="Changed before then: a day or a time.", parser=moment_of)
-    ] = None,
+    updated_after: UpdatedAfter = None,
+    updated_before: UpdatedBefore = None,
     related: Annotated[bool, typer.Option("--related/--no-related", help="Bring what relations link to it.")] = True,
     top_k: Annotated[int, typer.Option(min=1, max=200, help="The most items.")] = 10,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens.")] = None,
@@ -83,12 +88,8 @@ def query(  # noqa: PLR0913 - one argument for each option
     ranking: Annotated[str | None, typer.Option(help="A profile of ranking.yaml.")] = None,
     thread: Annotated[str | None, typer.Option(help="Tell what changed in this thread.")] = None,
     since: Annotated[int | None, typer.Option(min=0, help="… after this revision.")] = None,
-    believed_at: Annotated[
-        datetime | None, typer.Option(help="As it was believed then: a day or a time.", parser=moment_of)
-    ] = None,
-    true_at: Annotated[
-        datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
-    ] = None,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
     archive: Annotated[bool, typer.Option("--archive", help="Search what was archived for want of room.")] = False,
     on_demand: Annotated[
         bool, typer.Option("--on-demand", help="Count it as recall that a turn of --thread needed.")
