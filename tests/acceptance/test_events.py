@@ -63,6 +63,20 @@ def test_a_similarity_that_decided_is_told(supervisor: Caller, operator: Caller)
     assert [0 < each["sim"] <= 1.0001 for each in decided] == [True]
 
 
+def test_what_is_created_tells_how_similar_the_nearest_was(supervisor: Caller, operator: Caller) -> None:
+    first = supervisor.remember("The user's employer is Siemens.", "profile")
+    second = supervisor.remember("The user's employer is Bosch.", "profile")
+    other = supervisor.remember("The cactus blooms in June.")
+    created = {each["memory_id"]: each["sim"] for each in events(operator, op="create")}
+    (ended,) = events(operator, op="supersede")
+    assert (created[first], created[other]) == (None, None)  # nothing was near
+    assert created[second] == pytest.approx(ended["sim"], abs=1e-4)
+    friends = [supervisor.remember(f"The user books the {size} hall for the concert.") for size in ("large", "small")]
+    (linked,) = events(operator, op="link", memory_id=friends[1])
+    (made,) = events(operator, op="create", memory_id=friends[1])
+    assert made["sim"] == linked["sim"]
+
+
 def test_links_are_told_with_the_strongest(supervisor: Caller, operator: Caller) -> None:
     supervisor.remember("The user books the large hall for the concert.")
     second = supervisor.remember("The user invites guests to the concert in the large hall.")

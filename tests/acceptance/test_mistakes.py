@@ -32,6 +32,15 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("/v1/turns", {"role": "friend"}, "role", "must be 'user', 'assistant'"),
     ("/v1/memory/query", {"top_k": 0}, "top_k", "must be at least 1"),
     ("/v1/memory/query", {"filters": 3}, "filters", "must be an object"),
+    ("/v1/memory/query", {"filters": {"entity": ""}}, "filters.entity", "must not be empty or must be a list"),
+    ("/v1/memory/query", {"filters": {"entity": ["Ana", ""]}}, "filters.entity.1", "must not be empty"),
+    ("/v1/memory/query", {"filters": {"category": 5}}, "filters.category", "must be a string or must be a list"),
+    (
+        "/v1/memory/query",
+        {"filters": {"entity": ["x"] * 51}},
+        "filters.entity",
+        "must be a string or has too many items",
+    ),
     ("/v1/turns:batch", {"turns": []}, "turns", "must not be empty"),
 ]
 

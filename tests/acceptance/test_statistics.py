@@ -21,6 +21,11 @@ def stats(caller: Caller, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - que
     return found
 
 
+def why(caller: Caller, memory: str) -> dict[str, Any]:
+    answer: dict[str, Any] = caller.get(f"/v1/memories/{memory}/why").json()
+    return answer
+
+
 def recalled(caller: Caller, **asked: Any) -> tuple[int, int, float | None]:  # noqa: ANN401 - query parameters
     found = stats(caller, **asked)["on_demand"]
     return found["recalled"], found["turns"], found["share"]
@@ -41,6 +46,11 @@ def test_memories_are_counted_by_state_layer_category_and_type(supervisor: Calle
     assert found["categories"] == {"tasks": 1, "goals": 1, "event": 1}
     assert found["types"] == {"semantic": 2, "episodic": 1}
     assert (found["hits"]["hits"], found["hits"]["memories"]) == (1, 1)
+    again = {"user_id": USER, "category": "tasks", "content": "The user books the hall."}
+    assert supervisor.post("/v1/memories", again).json()["outcome"] == "duplicate"
+    assert (stats(supervisor)["hits"]["hits"], why(supervisor, kept)["hits"]) == (2, 2)
+    assert kept in supervisor.found("hall", filters={"user_id": USER})  # the control: to be found is no hit
+    assert stats(supervisor)["hits"]["hits"] == 2
     assert found["complete"] is True
 
 

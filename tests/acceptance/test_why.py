@@ -1,5 +1,7 @@
 """Why a memory is as it is: the rule that fired with its words, what it weighs, and how a question scores it."""
 
+import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -92,6 +94,33 @@ def test_it_tells_layer_hits_and_decay(tenant: Tenant, caller: Caller) -> None:
     assert told["decay"]["left"] == pytest.approx(0.8, abs=0.01)
     assert 0 <= told["decay"]["days"] < 1
     assert told["decay"]["floor"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "kept", ["pinned = true", "importance = 4", "trust_state = 'confirmed'", "type = 'episodic'", "state = 'archived'"]
+)
+def test_what_no_night_takes_confidence_from_does_not_wane(tenant: Tenant, caller: Caller, kept: str) -> None:
+    wanes, stays = caller.remember("The hall is booked."), caller.remember("The menu is chosen.")
+    long_ago = (datetime.now(UTC) - timedelta(days=10)).isoformat(timespec="microseconds")
+    for memory, more in ((wanes, ""), (stays, f", {kept}")):
+        tenant.rows(
+            f"UPDATE memories SET decay_rate = 0.1, confidence = 0.8, recorded_at = %(then)s{more} WHERE id = %(id)s",
+            id=memory, then=long_ago,
+        )  # fmt: skip
+    told = why(caller, wanes)["decay"]  # the control
+    assert (told["rate"], told["left"]) == (pytest.approx(0.1), pytest.approx(0.8 / math.e, abs=0.01))
+    told = why(caller, stays)["decay"]
+    assert (told["rate"], told["left"]) == (0, pytest.approx(0.8))
+    assert told["days"] == pytest.approx(10, abs=0.1)
+
+
+def test_a_profile_without_a_question_is_refused(caller: Caller) -> None:
+    memory = caller.remember("The hall is booked.")
+    path = f"/v1/memories/{memory}/why"
+    for query in ({}, {"query": " "}):
+        refused(caller.get(path, ranking="lexical", **query), 422, "invalid_request")
+    assert caller.get(path, ranking="lexical", query="hall").status_code == 200
+    assert caller.get(path).status_code == 200
 
 
 def test_a_question_scores_it_as_the_query_does(caller: Caller) -> None:

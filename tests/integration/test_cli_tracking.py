@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -50,6 +51,55 @@ def test_turns_are_shown(served: Served) -> None:
     first = served.run("turns", "planning", "--after", "0", "--limit", "1")
     assert "When is the hall free?" in first.out
     assert "--after 1" in first.out
+
+
+def test_several_memories_are_shown_at_once_and_those_of_others_left_out(served: Served) -> None:
+    task = served.run("remember", "The hall is swept on Friday.", "--user", "carl", "--category", "tasks", "--json")
+    (event,) = served.run("list", "--user", "ana", "--json").document["items"]
+    both = ("get", event["id"], task.document["id"], str(UUID(int=0)))
+    found = served.run(*both, "--json")
+    assert (found.code, [each["id"] for each in found.document["items"]]) == (0, [event["id"], task.document["id"]])
+    told = served.run(*both)
+    assert (event["content"] in told.out, "The hall is swept" in told.out, "2 of 3" in told.out) == (True, True, True)
+    planner = served.run(*both, "--agent", "planner", "--json").document["items"]
+    assert [each["id"] for each in planner] == [task.document["id"]]
+
+
+def test_a_question_is_narrowed_by_every_filter(served: Served) -> None:
+    about = ("--user", "dora", "--category", "goals", "--json")
+    high = served.run("remember", "The lighthouse gets a new lamp.", *about, "--importance", "5", "--thread", "sea")
+    low = served.run("remember", "The lighthouse keeper bakes bread.", *about, "--importance", "1")
+    ids = {high.document["id"], low.document["id"]}
+
+    def found(*narrowed: str) -> set[str]:
+        asked = served.run("query", "lighthouse", *about, *narrowed)
+        assert asked.code == 0, asked.err
+        return {item["id"] for item in asked.document["items"]}
+
+    assert found() == ids  # the control
+    assert found("--importance-min", "3") == found("--of-thread", "sea") == {high.document["id"]}
+    assert found("--importance-max", "3") == {low.document["id"]}
+    assert found("--updated-after", "2020-01-01") == found("--updated-before", "2200-01-01") == ids
+    assert found("--updated-before", "2020-01-01") == found("--updated-after", "2200-01-01") == set()
+
+
+def test_a_question_leaves_out_what_is_related(served: Served) -> None:
+    about = ("--user", "emil", "--category", "goals", "--json")
+    for words in (
+        "The user buried silver coins under the old oak tree in the yard.",
+        "The user hides gold coins under the big oak tree in the garden.",
+        *(f"The ring that {name} wears is made of gold." for name in ("Ada", "Bella", "Clara", "Doris")),
+    ):
+        assert served.run("remember", words, *about).code == 0
+    asked = ("query", "gold", *about, "--top-k", "4")
+    assert any(item["via"] for item in served.run(*asked).document["items"])  # the control
+    assert not any(item["via"] for item in served.run(*asked, "--no-related").document["items"])
+
+
+def test_a_state_that_no_list_has_is_wrong_usage(served: Served) -> None:
+    wrong = served.run("list", "--state", "purged")
+    assert (wrong.code, "soft_deleted" in wrong.err) == (2, True)
+    assert served.run("list", "--state", "soft_deleted").code == 0  # the control
 
 
 def test_the_policy_of_a_server_is_shown_checked_and_reloaded(served: Served, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from memplane.application.asking import Asking
 from memplane.application.browse import told
 from memplane.application.ports import Unit
 from memplane.application.ranking import By, Standing, rank
-from memplane.domain.errors import NotFound
+from memplane.domain.errors import Invalid, NotFound
 from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.lifecycle import DAY, decayed
+from memplane.domain.lifecycle import DAY, decayed, wanes
 from memplane.domain.memory import Memory
 from memplane.domain.principal import KeyScope, Principal
 from memplane.domain.scope import read_scope
@@ -24,7 +24,7 @@ class Decay:
     """How a memory's confidence wanes.
 
     Attributes:
-        rate: for each day; 0 for never.
+        rate: for each day; 0 for never, as for what is pinned, confirmed, important, not semantic or not active.
         days: since it was last used; the night's work counts fewer where its user was away.
         left: the confidence that so many days leave of what it has now.
         floor: what has less is deleted.
@@ -114,8 +114,11 @@ class ExplainMemory:
         Raises:
             NotFound: absent, or not the caller's.
             UnknownRanking, InvalidText: the question cannot be asked.
+            Invalid: a profile is named, and no question.
         """
         principal.require(KeyScope.READ)
+        if ranking is not None and not (query or "").strip():
+            raise Invalid("ranking: ranks by a question; give it with `query`", field="ranking")
         asking, policy = self._asking, self._asking.policies.current
         allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, asking.clock()).with_shared(policy.shared)
@@ -155,7 +158,8 @@ def _score(standings: Sequence[Standing]) -> QuestionScore | None:
 def _decay(memory: Memory, now: datetime, floor: float) -> Decay:
     used = max(filter(None, (memory.recorded_at, memory.last_accessed, memory.last_hit_at)))
     days = max((now - used) / DAY, 0.0)
-    return Decay(memory.decay_rate, days, decayed(memory.confidence, memory.decay_rate, used, now), floor)
+    rate = memory.decay_rate if wanes(memory) else 0.0
+    return Decay(rate, days, decayed(memory.confidence, rate, used, now), floor)
 
 
 def fired(decisions: Sequence[HistoryEntry]) -> FiredRule | None:

@@ -172,6 +172,10 @@ class Write:
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
             self._told.append(Noted(change, memory))
 
+    def compared(self, similarity: float) -> None:
+        """Note with the change that was recorded last how similar the nearest memory was; its history does not tell."""
+        self._events[-1] = replace(self._events[-1], sim=similarity)
+
     def linked(self, memory: Memory, links: Sequence[Linked], *, removed: bool = False) -> None:
         """Note that a memory has relations from now on, or has them no longer: one entry for all of them.
 

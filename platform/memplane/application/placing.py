@@ -370,6 +370,8 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     if outcome == "outdated":
         about |= own_end(fresh.memory)
     write.changed(event, change, memory, None, evidence(memory, **fresh.drawn_by, **about))
+    if near := (*decision.links, *targets, *decision.overruled, *decision.suspected):
+        write.compared(max(_strength(each) for each in near))
     write.linked(memory, [Linked(n.memory, RELATED, _strength(n)) for n in decision.links])
     return Outcome(
         outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts

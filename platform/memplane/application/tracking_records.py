@@ -118,7 +118,7 @@ class Statistics:
     Attributes:
         states: memories by state; ``expired`` are those that are active but past their ``expires_at``.
         layers, categories, types: the active ones.
-        hits: how often agents said of the active ones that they helped.
+        hits: how often agents said of the active ones that they helped, or they were said again.
         hit: how many of them that were.
         accesses: how often they were read.
         ages: how many of them are in each bucket of :data:`AGES`.

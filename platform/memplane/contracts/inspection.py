@@ -12,7 +12,7 @@ class DecayRecord(Message):
     """How a memory's confidence wanes."""
 
     rate: float
-    """For each day; 0 for never."""
+    """For each day; 0 for never: what is pinned, confirmed, of importance 4 or more, not semantic or not active."""
     days: float
     """Since it was last used. The night's work counts fewer where its user was away."""
     left: float
@@ -51,7 +51,7 @@ class WhyRecord(Message):
     age_days: float
     layer: Layer
     hits: int
-    """How often it was among the best answers to a question."""
+    """How often an agent said that it helped, or somebody said it again."""
     last_hit_at: datetime | None
     decay: DecayRecord
     rule: RuleRecord | None

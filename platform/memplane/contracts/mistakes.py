@@ -1,5 +1,6 @@
 """What is wrong with a message: the field, the mistake and what is allowed, in the words of this API."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from types import UnionType
@@ -8,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+_FORM = re.compile(r"constrained-\w+|(?:list|dict|tuple|set)\[.*\]")
 _OF_OUR_OWN = "Value error, "
 _TIME = "must be a time as RFC 3339 has it, such as 2025-07-01T09:30:00Z"
 _OBJECT, _LIST, _TEXT = "must be an object", "must be a list", "must be a string"
@@ -82,9 +84,20 @@ def mistakes(
         model: of the message, to name the fields that it has.
         within: how many parts of a field's path lead to the message.
     """
+    told: dict[str, list[str]] = {}
     for error in errors:
-        loc = error["loc"]
-        yield ".".join(str(part) for part in loc), _mistake(error, _at(model, loc[within:-1]))
+        loc = error["loc"] if error["type"] == "extra_forbidden" else _named(error["loc"])
+        each = told.setdefault(".".join(str(part) for part in loc), [])
+        if (wrong := _mistake(error, _at(model, loc[within:-1]))) not in each:
+            each.append(wrong)
+    for field, all_wrong in told.items():
+        if not any(other.startswith(f"{field}.") for other in told):  # another form of the field came further
+            yield field, " or ".join(all_wrong)
+
+
+def _named(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """A path without the names that pydantic gives to the forms of a field which may have several."""
+    return tuple(part for part in loc if isinstance(part, int) or not _FORM.fullmatch(part))
 
 
 def joined_mistakes(errors: Sequence[ErrorDetails], model: type[BaseModel] | None = None) -> str:

@@ -71,10 +71,10 @@ class StatisticsQuery(Request):
 
 
 class HitStatistics(Message):
-    """How often active memories were read, and helped."""
+    """How often active memories were read, helped, and were said again."""
 
     hits: int
-    """How often agents reinforced them."""
+    """How often agents reinforced them, or they were said again."""
     memories: int
     """How many of them were."""
     accesses: int

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from memplane.domain.errors import Conflict
-from memplane.domain.memory import State
+from memplane.domain.memory import Memory, MemoryType, State, TrustState
 
 DAY = timedelta(days=1)
 FADING = 0.05
@@ -148,6 +148,12 @@ class Weighed:
 def decayed(confidence: float, rate: float, accessed: datetime, now: datetime) -> float:
     """Confidence · exp(-rate · days since access); never more than before, though a clock was put back."""
     return confidence * math.exp(-rate * max((now - accessed) / DAY, 0.0))
+
+
+def wanes(memory: Memory) -> bool:
+    """Whether the confidence of a memory decays at all; fields of the profile, which a person confirmed, never do."""
+    kept = memory.pinned or memory.importance >= IMPORTANT or memory.trust_state is TrustState.CONFIRMED
+    return memory.state is State.ACTIVE and memory.type is MemoryType.SEMANTIC and not kept
 
 
 def crowded_out(unsettled: Sequence[Weighed], rules: LifecycleRules, now: datetime) -> list[UUID]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Literal, cast
+from uuid import UUID
 
 import typer
 from rich.console import RenderableType
@@ -11,7 +12,7 @@ from rich.table import Table
 from memplane.client.fields import ContextFields, FilterFields, ListFields, MemoryFields, QueryFields, TurnFields
 from memplane.contracts.memories import MemoryList, MemoryRecord, TurnOutcome
 from memplane.contracts.query import QueryAnswer
-from memplane.domain.memory import Layer, MemoryType, Role, State, Visibility
+from memplane.domain.memory import Layer, MemoryType, Role, Visibility
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     AdminKey,
@@ -20,7 +21,6 @@ from memplane.entrypoints.cli.options import (
     Cursor,
     Data,
     DryRun,
-    Id,
     Key,
     Limit,
     OneUser,
@@ -32,6 +32,7 @@ from memplane.entrypoints.cli.options import (
     Within,
     Words,
     given,
+    memory_id_of,
     moment_of,
     owner_of,
     words_of,
@@ -44,6 +45,18 @@ Categories = Annotated[list[str] | None, typer.Option("--category", help="Only t
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="With this tag. Repeatable.")]
 Type = Annotated[MemoryType | None, typer.Option("--type", help="Only this type.")]
 Pinned = Annotated[bool | None, typer.Option("--pinned/--unpinned", help="Only pinned ones, or only others.")]
+Entities = Annotated[list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")]
+UpdatedAfter = Annotated[
+    datetime | None, typer.Option(help="Changed then or later: a day or a time.", parser=moment_of)
+]
+UpdatedBefore = Annotated[datetime | None, typer.Option(help="Changed before then: a day or a time.", parser=moment_of)]
+BelievedAt = Annotated[
+    datetime | None, typer.Option(help="As it was believed then: a day or a time.", parser=moment_of)
+]
+TrueAt = Annotated[
+    datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
+]
+Listed = Literal["active", "superseded", "archived", "soft_deleted"]
 ExternalId = Annotated[str | None, typer.Option(help="Your own name for it; the same one again is no second record.")]
 
 
@@ -60,23 +73,23 @@ def query(  # noqa: PLR0913 - one argument for each option
     run: Annotated[str | None, typer.Option(help="Only of this run.")] = None,
     actor: Annotated[str | None, typer.Option(help="Only of this speaker.")] = None,
     role: Annotated[Role | None, typer.Option(help="Only of this role.")] = None,
-    entity: Annotated[
-        list[str] | None, typer.Option(help="That mention this name or alias. Repeatable: any of them.")
-    ] = None,
+    entity: Entities = None,
     tag: Tags = None,
     pinned: Pinned = None,
+    of_thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
+    importance_min: Annotated[int | None, typer.Option(min=1, max=5, help="At least so important.")] = None,
+    importance_max: Annotated[int | None, typer.Option(min=1, max=5, help="At most so important.")] = None,
+    updated_after: UpdatedAfter = None,
+    updated_before: UpdatedBefore = None,
+    related: Annotated[bool, typer.Option("--related/--no-related", help="Bring what relations link to it.")] = True,
     top_k: Annotated[int, typer.Option(min=1, max=200, help="The most items.")] = 10,
     budget_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens.")] = None,
     threshold: Annotated[float | None, typer.Option(min=0, max=1, help="The least similarity.")] = None,
     ranking: Annotated[str | None, typer.Option(help="A profile of ranking.yaml.")] = None,
     thread: Annotated[str | None, typer.Option(help="Tell what changed in this thread.")] = None,
     since: Annotated[int | None, typer.Option(min=0, help="… after this revision.")] = None,
-    believed_at: Annotated[
-        datetime | None, typer.Option(help="As it was believed then: a day or a time.", parser=moment_of)
-    ] = None,
-    true_at: Annotated[
-        datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
-    ] = None,
+    believed_at: BelievedAt = None,
+    true_at: TrueAt = None,
     archive: Annotated[bool, typer.Option("--archive", help="Search what was archived for want of room.")] = False,
     on_demand: Annotated[
         bool, typer.Option("--on-demand", help="Count it as recall that a turn of --thread needed.")
@@ -90,9 +103,9 @@ def query(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Ask the memory."""
-    filters = cast(
-        "FilterFields", given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
-    )
+    narrowed = given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
+    narrowed |= given(thread_id=of_thread, importance_min=importance_min, importance_max=importance_max)
+    filters = cast("FilterFields", narrowed | given(updated_after=updated_after, updated_before=updated_before))
     shape: Literal["full", "bullets"] = "full" if full else "bullets"
     chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
     chosen |= given(agent_id=of_agent, run_id=run, actor_id=actor, role=role)
@@ -101,9 +114,8 @@ def query(  # noqa: PLR0913 - one argument for each option
     other_fields |= {"purpose": "on_demand"} if on_demand else {}
     with session(url, key, agent, data) as opened:
         fields = cast("QueryFields", chosen | other_fields | given(agent=opened.agent))
-        answer = opened.client.query(
-            text, **(fields | {"top_k": top_k, "return_": shape, "explain": explain, "filters": filters})
-        )
+        shown: QueryFields = {"top_k": top_k, "return_": shape, "explain": explain, "related": related}
+        answer = opened.client.query(text, **(fields | shown | {"filters": filters}))
     show(answer, *_answer(answer), as_json=json)
 
 
@@ -207,7 +219,9 @@ def remember(  # noqa: PLR0913 - one argument for each option
 
 
 def get(
-    memory_id: Id,
+    memory_ids: Annotated[
+        list[UUID], typer.Argument(metavar="ID...", help="One memory's id, or several.", parser=memory_id_of)
+    ],
     *,
     url: Url = DEFAULT_URL,
     key: AdminKey = None,
@@ -215,10 +229,15 @@ def get(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Show one memory, whole."""
+    """Show memories, whole. Of several, those that are absent or not to be read are left out."""
     with operating(url, key, agent, data) as opened:
-        record = opened.client.get(memory_id, agent=opened.agent)
-    show(record, _record(record), as_json=json)
+        if len(memory_ids) == 1:
+            record = opened.client.get(memory_ids[0], agent=opened.agent)
+            show(record, _record(record), as_json=json)
+        else:
+            found = opened.client.get_many(memory_ids, agent=opened.agent)
+            told = plain(f"{len(found.items)} of {len(memory_ids)} are there for this key", "dim")
+            show(found, *(_record(each) for each in found.items), told, as_json=json)
 
 
 def list_memories(  # noqa: PLR0913 - one argument for each option
@@ -230,8 +249,8 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     pinned: Pinned = None,
     thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     state: Annotated[
-        State, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
-    ] = State.ACTIVE,
+        Listed, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
+    ] = "active",
     layer: Annotated[Layer | None, typer.Option(help="Only of this layer.")] = None,
     q: Annotated[str | None, typer.Option("--query", "-q", help="Only with one of these words.")] = None,
     shared: Annotated[
@@ -249,7 +268,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
-    where |= given(state=state if state is not State.ACTIVE else None, layer=layer, q=q)
+    where |= given(state=state if state != "active" else None, layer=layer, q=q)
     where |= ({"trust_state": "disputed"} if disputed else {}) | ({"shared": True} if shared else {})
     with operating(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))
