@@ -11,7 +11,7 @@ from rich.table import Table
 from memplane.client.fields import ContextFields, FilterFields, ListFields, MemoryFields, QueryFields, TurnFields
 from memplane.contracts.memories import MemoryList, MemoryRecord, TurnOutcome
 from memplane.contracts.query import QueryAnswer
-from memplane.domain.memory import Layer, MemoryType, Role, State, Visibility
+from memplane.domain.memory import Layer, MemoryType, Role, Visibility
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
     AdminKey,
@@ -44,12 +44,13 @@ Categories = Annotated[list[str] | None, typer.Option("--category", help="Only t
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="With this tag. Repeatable.")]
 Type = Annotated[MemoryType | None, typer.Option("--type", help="Only this type.")]
 Pinned = Annotated[bool | None, typer.Option("--pinned/--unpinned", help="Only pinned ones, or only others.")]
+ListedState = Literal["active", "superseded", "archived", "soft_deleted"]
 ExternalId = Annotated[str | None, typer.Option(help="Your own name for it; the same one again is no second record.")]
 
 
 def query(  # noqa: PLR0913 - one argument for each option
     text: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="What is looked for.", show_default="the newest")
+        str | None, typer.Argument(metavar="QUERY", help="What is looked for.", show_default="the newest")
     ] = None,
     *,
     user: AnyUser = None,
@@ -109,7 +110,7 @@ def query(  # noqa: PLR0913 - one argument for each option
 
 def context(  # noqa: PLR0913 - one argument for each option
     message: Annotated[
-        str | None, typer.Argument(metavar="[MESSAGE]", help="What the user has just said.", show_default="nothing")
+        str | None, typer.Argument(metavar="MESSAGE", help="What the user has just said.", show_default="nothing")
     ] = None,
     *,
     user: User,
@@ -230,8 +231,8 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     pinned: Pinned = None,
     thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     state: Annotated[
-        State, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
-    ] = State.ACTIVE,
+        ListedState, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
+    ] = "active",
     layer: Annotated[Layer | None, typer.Option(help="Only of this layer.")] = None,
     q: Annotated[str | None, typer.Option("--query", "-q", help="Only with one of these words.")] = None,
     shared: Annotated[
@@ -249,7 +250,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """List memories, newest first."""
     where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
-    where |= given(state=state if state is not State.ACTIVE else None, layer=layer, q=q)
+    where |= given(state=state if state != "active" else None, layer=layer, q=q)
     where |= ({"trust_state": "disputed"} if disputed else {}) | ({"shared": True} if shared else {})
     with operating(url, key, agent, data) as opened:
         fields = cast("ListFields", where | given(agent=opened.agent))

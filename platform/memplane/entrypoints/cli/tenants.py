@@ -63,7 +63,7 @@ def export(
 
 @app.command()
 def remove(  # noqa: PLR0913 - one argument for each option
-    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="The tenant.")] = None,
+    tenant: Annotated[str | None, typer.Argument(metavar="TENANT", help="The tenant.")] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and change nothing.")] = False,
     yes: Yes = False,

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from memplane.contracts.user_merges import UserMergeReceipt
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
-from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Key, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Data, Url
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
 
@@ -30,7 +30,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -53,7 +53,7 @@ def unmerge(  # noqa: PLR0913 - one argument for each option
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
