@@ -1,6 +1,7 @@
 """A user's time zone: what "tomorrow", "next Friday" and "tonight" mean in what the user says."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -120,6 +121,17 @@ class TestFallback:
         assert "11 June 2026" in drawn(caller, FLIGHT, "2026-06-10T12:01:00Z")
         zone(caller, AUCKLAND)
         assert "12 June 2026" in drawn(caller, FLIGHT.replace("Bo", "Cy"), "2026-06-10T12:01:00Z")
+
+    @pytest.mark.parametrize("name", [None, AUCKLAND, LOS_ANGELES])
+    def test_a_message_without_a_time_is_said_when_it_is_stored(self, caller: Caller, name: str | None) -> None:
+        zone(caller, name)
+        clock = ZoneInfo(name or "UTC")
+        before = datetime.now(clock)
+        (fact,) = caller.say(FLIGHT)["extracted"]
+        days = {moment.date() + timedelta(days=1) for moment in (before, datetime.now(clock))}
+        assert any(f"{day.day} {day:%B %Y}" in fact["content"] for day in days), fact["content"]
+        told = caller.get(f"/v1/memories/{fact['id']}").json()["event_time"]
+        assert datetime.fromisoformat(told).astimezone(clock).date() in days
 
     def test_a_turn_keeps_its_zone(self, tenant: Tenant, caller: Caller) -> None:
         zone(caller, AUCKLAND)

@@ -39,6 +39,9 @@ def test_a_user_is_erased_and_the_chain_verifies(served: Served, request: pytest
     done = served.run("erase", "ana", "--yes", "--json").document
     assert (done["finished"], done["erased"]["memories"]) == (True, 2)
     assert served.run("list", "--user", "ana", "--json").document["items"] == []
+    nobody = served.run("erase", "anna", "--dry-run")
+    assert (nobody.code, "Nothing is stored about 'anna'" in nobody.out) == (0, True)
+    assert "Nothing is stored" not in served.run("erase", "ben", "--dry-run").out  # the control
     assert len(served.run("list", "--user", "ben", "--json").document["items"]) == 1  # the control
     verified = served.run("audit", "verify", "--anchor", anchor, *storage, "--json")
     assert (verified.code, verified.document["ok"], verified.document["anchored"]) == (0, True, True)

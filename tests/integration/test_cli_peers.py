@@ -96,6 +96,24 @@ class TestMem0:
         names.write_text(f"users: {{{user}-0: {user}-a, {user}-1: {user}-a}}\n")
         assert imported(server, str(file), "--category", "event", "--map", str(names))["users"] == {f"{user}-a": 4}
 
+    def test_a_user_whose_records_are_all_left_out_is_another_user(
+        self, server: Served, user: str, tmp_path: Path
+    ) -> None:
+        items = [
+            {"id": f"{user}1", "memory": "Runs every day.", "user_id": f"{user}-0"},
+            {
+                "id": f"{user}2",
+                "memory": "An offer of the past.",
+                "user_id": f"{user}-1",
+                "expiration_date": "2020-01-01",
+            },
+        ]
+        file = written(tmp_path, items)
+        assert refused(server.run("import", str(file), "--user", user, "--category", "event"), "ambiguous_user")
+        assert memories(server, user) == {}
+        alone = written(tmp_path, items[:1], "alone.json")
+        assert imported(server, str(alone), "--user", user, "--category", "event")["created"] == 1  # the control
+
     def test_what_is_no_memory_is_named(self, server: Served, user: str, tmp_path: Path) -> None:
         items = [
             {"id": "1", "memory": "Kept with care.", "metadata": {"deep": [[[[[[[[[1]]]]]]]]]}},

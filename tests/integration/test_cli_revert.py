@@ -27,6 +27,10 @@ def test_what_an_agent_did_is_taken_back(served: Served) -> None:
     assert (done["outcome"], done["finished"], done["reverted"]) == ("reverted", True, {"memories_removed": 1})
     again = served.run(*asked, "--yes")
     assert (again.code, "nothing to revert" in again.out) == (0, True)
+    unknown = served.run("revert", "--agent", "stylit", "--since", "2020-01-01", "--dry-run")
+    assert (unknown.code, unknown.err.startswith("memplane: not_found: no such agent")) == (1, True), unknown.out
+    absent = served.run("revert", "--key", "deadbeef0000", "--since", "2020-01-01", "--dry-run")
+    assert (absent.code, "`memplane keys list`" in absent.err, "another agent" in absent.err) == (1, True, False)
     left = served.run("list", "--user", "ana", "--json").document["items"]
     assert [each["content"] for each in left] == ["The user owns a piano."]  # the control
     both = served.run("revert", "--agent", "stylist", "--key", "x", "--since", "2020-01-01", "--yes")

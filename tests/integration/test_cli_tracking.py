@@ -106,6 +106,10 @@ def test_the_policy_of_a_server_is_shown_checked_and_reloaded(served: Served, tm
     shown = served.run("policy", "show-server", "--json").document
     assert len(shown["files"]) == 8
     assert "supervisor" in served.run("policy", "show-server").out
+    one = served.run("policy", "show-server", "--agent", "planner", "--json").document
+    assert [each["agent"] for each in one["agents"]] == ["planner"]
+    assert "supervisor" not in served.run("policy", "show-server", "--agent", "planner").out
+    assert served.run("policy", "show-server", "--agent", "nobody").code == 1
     assert served.run("policy", "check-server").code == 0
     for path in shipped_policies().glob("*.yaml"):
         (tmp_path / path.name).write_text(path.read_text().replace("purge_days: 30", "purge_days: never"))

@@ -75,6 +75,8 @@ def test_a_dry_run_of_a_new_memory_names_rule_and_words(served: Served) -> None:
     assert "berlin / munich" in told
     document = served.run(*new, "--json").document
     assert [each["event"] for each in document["dry_run"]["changes"]] == ["SUPERSEDE", "ADD"]
+    drawn = served.run("turn", "My favourite drink is cocoa.", "--user", "tried", "--thread", "t", "--dry-run")
+    assert "(rule preference.favourite)" in drawn.out
     assert contents(served, "tried") == ["Vera lives in Berlin."]
 
 
@@ -281,6 +283,7 @@ def test_an_id_that_nobody_has_is_told(served: Served, verb: str) -> None:
         (("correct", NOBODY, ""), "content"),
         (("reject", NOBODY, "--reason", "x" * 64, "--yes"), "reason"),
         (("timeline", NOBODY, "--before", "201"), "less than or equal to 200"),
+        (("list", "--state", "purged"), "is not one of 'active', 'superseded', 'archived', 'soft_deleted'."),
         (("query", "x", "--true-at", "soon"), "'soon' is no time: write 2026-05-31 or 2026-05-31T18:00Z"),
         (("query", "x", "--believed-at", "9999-12-31"), "the year must be"),
     ],

@@ -122,6 +122,8 @@ class TestQuotas:
         assert [f"user {user}", "memories", "1", "2"] in rows, told.out
         assert [f"user {user}", "bytes", str(len(PIANO)), "none"] in rows
         assert "writes are counted again from " in told.out
+        whole = served.run("quotas")  # the policy limits the writes of users alone
+        assert "writes are counted only where the policy limits them" in whole.out
 
     def test_the_command_is_for_administrators(self, served: Served, user: str) -> None:
         told = served.run("quotas", "--user", user, "--key", served.keys["supervisor"])

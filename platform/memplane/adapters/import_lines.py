@@ -161,9 +161,10 @@ class ImportLines:
         return self._counts("SELECT user, count(*) FROM lines WHERE user IS NOT NULL GROUP BY user ORDER BY user")
 
     def owners(self) -> dict[str | None, int]:
-        """How many lines name which user; with none for those that name nobody."""
+        """How many records name which user, left out or not; with none for lines to import that name nobody."""
         rows = self._db.execute(
-            "SELECT owner, count(*) FROM lines WHERE line IS NOT NULL GROUP BY owner ORDER BY owner"
+            "SELECT owner, count(*) FROM lines WHERE line IS NOT NULL OR owner IS NOT NULL"
+            " GROUP BY owner ORDER BY owner"
         )
         return dict(rows.fetchall())
 

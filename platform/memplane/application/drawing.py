@@ -184,7 +184,7 @@ def _read(policy: Policy, turn: NewTurn, agent: str, now: datetime) -> _Reading:
     """What rules find in a turn: the steps that it dictates, and facts; and what it says of sensitive fields."""
     found = _Reading()
     speaker = speaker_name(turn.actor_id)
-    when = None if turn.event_time is None else turn.local(turn.event_time)
+    when = turn.local(turn.event_time or now)
     with sparing(found.lost, "extracting"):
         found.facts += _dictated(turn, found) if PROCEDURAL in policy.drawn_into(agent) else []
     room = MAX_DRAWN - len(found.facts)
@@ -195,9 +195,7 @@ def _read(policy: Policy, turn: NewTurn, agent: str, now: datetime) -> _Reading:
         )  # fmt: skip
         found.facts, found.beyond = [*found.facts, *facts[:room]], facts[room:]
     with sparing(found.lost, "extracting"):
-        said = claimed(
-            turn.text, policy.consent.sensitive, speaker=speaker, when=when or turn.local(now), omitting=found.omit
-        )
+        said = claimed(turn.text, policy.consent.sensitive, speaker=speaker, when=when, omitting=found.omit)
         found.claims = [replace(each, category=policy.home_of(each.field or "", "")) for each in said]
     return found
 

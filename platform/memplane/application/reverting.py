@@ -125,7 +125,7 @@ class RevertWrites:
             ScopeForbidden: the caller's key lacks ``admin``.
             TrustTooLow: it is not fully trusted.
             AgentForbidden: it does not reach the agent to act for.
-            NotFound: there is no such key.
+            NotFound: there is no such key, or no such agent, neither in the policy nor among what is stored.
             Invalid: not exactly one of key and agent is named.
         """
         policy, now = self._gateway.begin(principal, KeyScope.ADMIN)
@@ -137,6 +137,8 @@ class RevertWrites:
         receipt = Receipt(None if dry_run else new_id(), wanted, policy.digest, now)
         begun = partial(_begun, users=principal.users, turns=within.turns, wanted=wanted, receipt=receipt)
         writer, users = await self._storage.write(principal.reach, begun)
+        if writer.agent is not None and not users and writer.agent not in policy.allowlists:
+            raise NotFound("no such agent: the policy has none of this name, and nothing is stored by one")
         receipt.finished = await self._each(principal.as_operator(), policy, writer, within, receipt, users)
         if receipt.id is not None and receipt.finished and once is not None:
             await self._storage.write(principal.reach, partial(self._ended, principal, receipt=receipt, once=once))

@@ -102,7 +102,7 @@ class Principal:
         """
         chosen = agent or self.agent
         if chosen is None:
-            raise AgentForbidden("this key belongs to no agent: name the agent to act for")
+            raise AgentForbidden("this key belongs to no agent: name the agent to act for as `agent`")
         if chosen != self.agent and chosen not in self.act_for and ALL not in self.act_for:
             raise AgentForbidden(f"this key may not act for agent '{chosen}'", agent=chosen)
         return chosen

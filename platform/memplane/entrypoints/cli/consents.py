@@ -123,7 +123,7 @@ def time_zone(  # noqa: PLR0913 - one argument for each option
     user: Annotated[str, typer.Argument(metavar="USER", help="Whose.")],
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[ZONE]", help="IANA name, such as Europe/Berlin.", show_default="shown only"),
+        typer.Argument(metavar="ZONE", help="IANA name, such as Europe/Berlin.", show_default="shown only"),
     ] = None,
     *,
     unset: Annotated[bool, typer.Option("--unset", help="Remove it.")] = False,

@@ -129,8 +129,7 @@ def _profile(found: EntityProfileRecord) -> list[RenderableType]:
     related = table("memories", "kind", "name", "id", title="Mentioned with")
     for each in found.related:
         add(related, each.memories, each.kind, each.name, each.id)
-    last = f"last mentioned {found.last_mentioned:%Y-%m-%d %H:%M:%S}" if found.last_mentioned else "not mentioned"
-    return [plain(last, "dim"), *([related] if found.related else []), facts, *more(found.next)]
+    return [*([related] if found.related else []), facts, *more(found.next)]
 
 
 def _entity(found: EntityRecord) -> list[RenderableType]:
@@ -142,6 +141,9 @@ def _entity(found: EntityRecord) -> list[RenderableType]:
         "also called": ", ".join(found.aliases),
         "memories": "" if found.memories is None else str(found.memories),
     }
+    if isinstance(found, EntityProfileRecord):
+        last = found.last_mentioned
+        told["last mentioned"] = "never" if last is None else f"{last:%Y-%m-%d %H:%M:%S}"
     for label, value in told.items():
         if value:
             rows.add_row(plain(label, "dim"), plain(value))

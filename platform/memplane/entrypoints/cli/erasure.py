@@ -10,7 +10,7 @@ import typer
 from memplane.contracts.erasure import ErasureReceipt
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.confirmation import Yes, require_terminal
-from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Key, Storage, Url, settings_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Data, Storage, Url, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.entrypoints.cli.session import operating
 from memplane.settings import Settings
@@ -21,10 +21,10 @@ if TYPE_CHECKING:  # the database, which help does not wait for
 
 
 def erase(  # noqa: PLR0913 - one argument for each option
-    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Whom to erase.")] = None,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="Whom to erase.")] = None,
     *,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell how much there is, and erase nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be erased.")] = False,
     replay: Annotated[
         bool, typer.Option("--replay", help="After a backup was restored: do again what was erased since.")
     ] = False,
@@ -33,12 +33,12 @@ def erase(  # noqa: PLR0913 - one argument for each option
         list[Path] | None, typer.Option(help="A ledger to replay; again for several. Without: the server's own.")
     ] = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     storage: Storage = None,
     json: Json = False,
 ) -> None:
-    """Erase all that there is of a user, for good. What was said is refused from then on.
+    """Erase all that there is of a user, for good. What was said is refused afterwards, unless the person says it anew.
 
     With --replay on the database itself, its server stopped: erasures that a restored backup does not know.
     """
@@ -55,7 +55,7 @@ def erase(  # noqa: PLR0913 - one argument for each option
             done = opened.client.erase(user, confirm=None if dry_run else user, dry_run=dry_run)
             while not (done.finished or dry_run):
                 done = opened.client.erase(user, confirm=user)
-        _show(done, as_json=json)
+        _show(done, user, as_json=json)
 
 
 def _ask(user: str) -> None:
@@ -65,12 +65,13 @@ def _ask(user: str) -> None:
         raise typer.Abort
 
 
-def _show(done: ErasureReceipt, *, as_json: bool) -> None:
+def _show(done: ErasureReceipt, user: str, *, as_json: bool) -> None:
     rows = table("what", "rows")
     for name, count in sorted(done.erased.items()):
         add(rows, name.replace("_", " "), count)
     told = "Nothing was erased yet: this is what there is." if done.receipt is None else f"Receipt {done.receipt}"
-    show(done, rows, plain(told), as_json=as_json)
+    nothing = [] if any(done.erased.values()) else [plain(f"Nothing is stored about '{user}': check the name.")]
+    show(done, rows, *nothing, plain(told), as_json=as_json)
 
 
 def _replay(settings: Settings, files: list[Path], *, as_json: bool) -> None:

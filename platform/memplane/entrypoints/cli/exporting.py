@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Data, Key, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Data, Url, Within
 from memplane.entrypoints.cli.output import Json, plain, show
 from memplane.entrypoints.cli.session import operating
 
@@ -26,8 +26,8 @@ def export(  # noqa: PLR0913 - one argument for each option
     *,
     shared: Annotated[bool, typer.Option("--shared", help="What is about no user, in place of a user.")] = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:

@@ -87,7 +87,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Say, as a person, that a memory is wrong: it is gone, and nobody can store its value again.
+    """Say, as a person, that a memory is wrong: it is gone, and its value is refused from then on.
 
     For fully trusted keys. `memplane tombstones lift` takes the verdict back.
     """

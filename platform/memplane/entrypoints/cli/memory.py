@@ -56,13 +56,13 @@ BelievedAt = Annotated[
 TrueAt = Annotated[
     datetime | None, typer.Option(help="What was so then, as it is known now: a day or a time.", parser=moment_of)
 ]
-Listed = Literal["active", "superseded", "archived", "soft_deleted"]
+ListedState = Literal["active", "superseded", "archived", "soft_deleted"]
 ExternalId = Annotated[str | None, typer.Option(help="Your own name for it; the same one again is no second record.")]
 
 
 def query(  # noqa: PLR0913 - one argument for each option
     text: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="What is looked for.", show_default="the newest")
+        str | None, typer.Argument(metavar="QUERY", help="What is looked for.", show_default="the newest")
     ] = None,
     *,
     user: AnyUser = None,
@@ -121,7 +121,7 @@ def query(  # noqa: PLR0913 - one argument for each option
 
 def context(  # noqa: PLR0913 - one argument for each option
     message: Annotated[
-        str | None, typer.Argument(metavar="[MESSAGE]", help="What the user has just said.", show_default="nothing")
+        str | None, typer.Argument(metavar="MESSAGE", help="What the user has just said.", show_default="nothing")
     ] = None,
     *,
     user: User,
@@ -249,7 +249,7 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     pinned: Pinned = None,
     thread: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
     state: Annotated[
-        Listed, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
+        ListedState, typer.Option(help="Only in this state; soft_deleted needs a fully trusted key.")
     ] = "active",
     layer: Annotated[Layer | None, typer.Option(help="Only of this layer.")] = None,
     q: Annotated[str | None, typer.Option("--query", "-q", help="Only with one of these words.")] = None,

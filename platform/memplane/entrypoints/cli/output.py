@@ -49,6 +49,7 @@ HINTS: Mapping[str, str] = {
     "trust_too_low": "`memplane keys create --trust full` makes a key that may",
     "unauthenticated": "give a valid one with --key or MEMPLANE_KEY; `memplane keys list` shows which are valid",
     "unreachable": "start it with `memplane serve`, or name another with --url or MEMPLANE_URL",
+    "value_rejected": "`memplane tombstones list` shows the verdicts that a key may lift",
     "version_conflict": "read it again with `memplane get`",
 }
 """What to do on the command line about what a server answered, by code; a note on the error knows better."""

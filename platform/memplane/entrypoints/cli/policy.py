@@ -13,7 +13,7 @@ from memplane.domain.consent import ConsentRules
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy import Policy
 from memplane.domain.policy_view import AgentView, describe_agent
-from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Key, Url, settings_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Data, Url, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, table
 from memplane.entrypoints.cli.session import operating
 
@@ -64,21 +64,27 @@ def show_policy(
 
 
 @app.command("show-server")
-def show_server(url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False) -> None:
-    """Show the policy that a server goes by, and whether its files are wrong since."""
+def show_server(
+    agent: Annotated[str | None, typer.Option(help="One agent alone.", show_default="all")] = None,
+    url: Url = DEFAULT_URL,
+    key: AdminKey = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Show the policy that a server has in force, and why newer files were rejected."""
     with operating(url, key, None, data) as opened:
-        found = opened.client.policy()
-    names = ", ".join(each.name for each in found.files)
+        found = opened.client.policy(of_agent=agent)
+    names = [", ".join(each.name for each in found.files)] if found.files else []
     rows = table("agent", "trust", "reads", "writes")
     for each in found.agents:
         reads, writes = ([one.name for one in each.categories if getattr(one, may)] for may in ("read", "write"))
         add(rows, each.agent, each.trust, ", ".join(reads), ", ".join(writes))
-    show(found, rows, plain(f"{found.policy} of {names}", "dim"), *_wrong(found.errors), as_json=json)
+    show(found, rows, plain(" of ".join((found.policy, *names)), "dim"), *_wrong(found.errors), as_json=json)
 
 
 @app.command("check-server")
 def check_server(
-    policies: Folder = None, url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False
+    policies: Folder = None, url: Url = DEFAULT_URL, key: AdminKey = None, data: Data = None, json: Json = False
 ) -> None:
     """Check the policy files by a server, without letting them come into force there."""
     folder = _folder(policies)
@@ -92,7 +98,7 @@ def check_server(
 
 
 @app.command()
-def reload(url: Url = DEFAULT_URL, key: Key = None, data: Data = None, json: Json = False) -> None:
+def reload(url: Url = DEFAULT_URL, key: AdminKey = None, data: Data = None, json: Json = False) -> None:
     """Let a server read its policy files again; wrong ones leave its policy as it is."""
     with operating(url, key, None, data) as opened:
         done = opened.client.reload_policy()

@@ -32,7 +32,7 @@ from memplane.entrypoints.cli.session import operating
 from memplane.entrypoints.cli.written import written
 
 T = TypeVar("T")
-_OptionalId = Annotated[UUID | None, typer.Argument(metavar="[ID]", help="The memory's id.", parser=memory_id_of)]
+_OptionalId = Annotated[UUID | None, typer.Argument(metavar="ID", help="The memory's id.", parser=memory_id_of)]
 _Since = Annotated[datetime | None, typer.Option(help="From when on it was lost: a day or a time.", parser=moment_of)]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import getpass
 import json as jsonlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ def export(
 
 @app.command()
 def remove(  # noqa: PLR0913 - one argument for each option
-    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="The tenant.")] = None,
+    tenant: Annotated[str | None, typer.Argument(metavar="TENANT", help="The tenant.")] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and change nothing.")] = False,
     yes: Yes = False,
@@ -233,7 +234,9 @@ def _show(done: "Removal", told: str, *, as_json: bool) -> None:
 def _progress(*, shown: bool) -> Iterator["Removing"]:
     """One line that counts, on standard error."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), disable=not shown, transient=True) as progress:
+    with Progress(
+        *columns, console=Console(stderr=True), disable=not (shown and sys.stderr.isatty()), transient=True
+    ) as progress:
         line = progress.add_task("waiting for requests under way", total=None)
         told: Callable[[str, int], None] = lambda name, rows: progress.update(line, description=f"{name}: {rows} rows")  # noqa: E731 - one line, used once
         yield told

@@ -8,7 +8,7 @@ import typer
 from rich.console import RenderableType
 
 from memplane.contracts.tombstones import LiftOutcome, TombstoneList, TombstoneRecord
-from memplane.entrypoints.cli.options import DEFAULT_URL, Agent, Cursor, Data, Key, Limit, Url, id_of
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
 
@@ -31,8 +31,8 @@ def list_tombstones(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -48,8 +48,8 @@ def lift(  # noqa: PLR0913 - one argument for each option
     *,
     reason: Annotated[str | None, typer.Option(help="Why, in at most 63 characters.")] = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Agent = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:

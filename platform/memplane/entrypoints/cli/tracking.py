@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from memplane.contracts.tracking import EventList, OnDemandStatistics, StatisticsRecord
 from memplane.entrypoints.cli.options import (
     DEFAULT_URL,
+    AdminKey,
     Agent,
     AnyUser,
     Cursor,
@@ -18,13 +19,13 @@ from memplane.entrypoints.cli.options import (
     Key,
     Limit,
     Url,
+    Within,
     memory_id_of,
     moment_of,
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import operating, session
 
-_AGENT = typer.Option(help="Agent to speak as.", show_default="the key's own; without a key: the administrator")
 TARGET = 0.1
 """The share of turns that may need recall on demand, at most."""
 
@@ -34,8 +35,8 @@ def stats(  # noqa: PLR0913 - one argument for each option
     user: AnyUser = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="The window of recall on demand.")] = 30,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Annotated[str | None, _AGENT] = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -58,8 +59,8 @@ def events(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
-    agent: Annotated[str | None, _AGENT] = None,
+    key: AdminKey = None,
+    agent: Within = None,
     data: Data = None,
     json: Json = False,
 ) -> None:

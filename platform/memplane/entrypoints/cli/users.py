@@ -9,7 +9,7 @@ from rich.table import Table
 
 from memplane.contracts.user_merges import UserMergeList, UserMergeReceipt
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
-from memplane.entrypoints.cli.options import DEFAULT_URL, Cursor, Data, Key, Limit, Url
+from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import advised, operating
 
@@ -31,7 +31,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -54,7 +54,7 @@ def merges(  # noqa: PLR0913 - one argument for each option
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -71,7 +71,7 @@ def unmerge(  # noqa: PLR0913 - one argument for each option
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    key: AdminKey = None,
     data: Data = None,
     json: Json = False,
 ) -> None:

@@ -66,7 +66,7 @@ def planned(plan: DryRunPlan | None) -> list[Text]:
         named = f" {each.memory_id}" if each.memory_id else ""
         words = (
             ", {}: {} / {}".format(*(" ".join(each.words.get(name, [])) for name in ("common", "old", "new")))
-            if each.words
+            if any(each.words.get(name) for name in ("common", "old", "new"))
             else ""
         )
         rule = f" (rule {each.rule}{words})" if each.rule else ""
