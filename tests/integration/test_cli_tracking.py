@@ -9,6 +9,7 @@ import pytest
 from integration.commands import Served, reachable_folder, serving
 from memplane.adapters.policy_files import shipped_policies
 from memplane.client import MemplaneSync
+from support.working import until
 
 ABOUT = ("--user", "ana", "--thread", "planning")
 
@@ -23,6 +24,8 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
         asked = running.run("query", "hall", *ABOUT, "--on-demand", "--json")
         assert asked.code == 0, asked.err
         assert running.run("query", "hall", *ABOUT).code == 0
+        searches = ("events", "--node", "context", "--json")  # they are written every two seconds
+        until(lambda: len(running.run(*searches).document["items"]) == 2, "both searches are among the events")
         yield running
 
 

@@ -1,5 +1,6 @@
 """Use cases called in Python, where HTTP would have refused before, or cannot see."""
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -74,6 +75,21 @@ class TestAccesses:
         assert app.run(access_count(app, memory.id)) == 0
         app.run(log.stop())  # never started: what waits is written all the same
         assert app.run(access_count(app, memory.id)) == 3
+
+    def test_a_flush_waits_for_the_one_under_way(self, app: RunningApplication) -> None:
+        memory = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
+        log = AccessLog(app.wired.storage, now)
+        log.note(searched(memory.id))
+
+        async def twice() -> int:
+            first = asyncio.create_task(log.flush())
+            await asyncio.sleep(0)  # it has taken what waits
+            await log.flush()
+            counted = await access_count(app, memory.id)
+            await first
+            return counted
+
+        assert app.run(twice()) == 1
 
     def test_what_could_not_be_written_waits(
         self, app: RunningApplication, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

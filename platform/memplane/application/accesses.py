@@ -1,5 +1,6 @@
 """Counting reads off the hot path: noted in memory, written in batches."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -44,6 +45,7 @@ class AccessLog:
         self._day: date | None = None
         self._known: dict[tuple[str, UUID, UUID], datetime] = {}
         self._waiting: list[Access] = []
+        self._writing = asyncio.Lock()
         self._periodic = Periodic("writing accesses", FLUSH_SECONDS, self.flush, finish=True)
 
     def note(self, access: Access) -> None:
@@ -62,7 +64,14 @@ class AccessLog:
         await self.flush()
 
     async def flush(self) -> None:
-        """Write what waits; a failure is logged and the accesses wait for the next time."""
+        """Write what waits; a failure is logged and the accesses wait for the next time.
+
+        When it returns, what another flush had taken before is written too.
+        """
+        async with self._writing:
+            await self._flush()
+
+    async def _flush(self) -> None:
         taken, self._waiting = self._waiting, []
         by_tenant: dict[str, list[Access]] = {}
         for access in taken:

@@ -6,7 +6,7 @@ that begins later. Nothing is deleted before those that began earlier have ended
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -69,6 +69,7 @@ SELECT l.virtualtransaction, l.pid FROM pg_locks l
  WHERE l.locktype = 'virtualxid' AND l.granted AND a.datname = current_database()
    AND r.rolname <> current_user AND NOT r.rolsuper""")
 _ALONE = sa.text("SELECT pg_try_advisory_lock(hashtextextended('memplane.tenant_removal:' || :tenant, 0))")
+_NOT_ALONE = sa.text("SELECT pg_advisory_unlock(hashtextextended('memplane.tenant_removal:' || :tenant, 0))")
 
 Note = Callable[[Mapping[str, object]], None]
 Progress = Callable[[str, int], None]
@@ -216,7 +217,9 @@ class RemoveTenant:
             try:
                 yield
             finally:
-                connection.invalidate()  # the lock goes with the session
+                with suppress(sa.exc.DBAPIError):  # a broken session has lost it already
+                    connection.execute(_NOT_ALONE, {"tenant": self._side.tenant})
+                connection.invalidate()
 
     def _refused(self, begin: Callable[[sa.Connection], Removal]) -> Removal:
         """The removal, from whose commit on every transaction of the tenant is refused."""
