@@ -205,9 +205,20 @@ class TestStanding:
 
     def test_only_an_administrator_sees_it(self, tenant: Tenant) -> None:
         refused(tenant.caller("supervisor").get("/v1/quotas"), 403, "scope_forbidden")
-        bound = tenant.caller("supervisor", users=["bo"], scopes=EVERYTHING)
+        bound = tenant.caller(None, act_for=["*"], users=["bo"], scopes=EVERYTHING)
         refused(bound.get("/v1/quotas", user_id=USER), 403, "user_forbidden")
         assert bound.get("/v1/quotas", user_id="bo").json()["user"]["memories"] == {"used": 0, "limit": None}
+
+    def test_no_count_tells_more_than_its_reader_reaches(self, tenant: Tenant) -> None:
+        write(supervisor(tenant), PIANO)
+        bound = tenant.caller(None, act_for=["*"], users=["bo"], scopes=EVERYTHING)
+        assert bound.get("/v1/quotas").json()["tenant"] is None
+        stylist = tenant.caller("stylist", scopes=EVERYTHING)
+        refused(stylist.get("/v1/quotas", user_id=USER), 403, "category_forbidden")
+        inner = tenant.caller(None, act_for=["*"], scopes=EVERYTHING, trust="inner")
+        refused(inner.get("/v1/quotas"), 403, "trust_too_low")
+        whole = tenant.caller(None, act_for=["*"], scopes=EVERYTHING)
+        assert whole.get("/v1/quotas").json()["tenant"]["memories"]["used"] == 1  # the control
 
     def test_use_is_counted_by_tenant(self, tenant: Tenant) -> None:
         caller = supervisor(tenant)

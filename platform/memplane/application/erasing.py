@@ -14,14 +14,13 @@ from memplane.application.once import Once, replayed
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.proposing import grave
 from memplane.application.records import Answered, Burial
-from memplane.application.targets import require_full
+from memplane.application.targets import require_every_category, require_full
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.erasure import ERASED, REJECTED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
-from memplane.domain.errors import CategoryForbidden, Invalid
+from memplane.domain.errors import Invalid
 from memplane.domain.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory import Memory, new_id
-from memplane.domain.policy import Policy
-from memplane.domain.principal import ALL, KeyScope, Principal, Reach
+from memplane.domain.principal import KeyScope, Principal, Reach
 from memplane.domain.tombstones import rejected_keys
 from memplane.domain.user_merges import former_names
 
@@ -176,24 +175,6 @@ class EraseUsers:
 async def _refuse_alias(uow: UnitOfWork, principal: Principal, user: str) -> None:
     merge = (await uow.merges.standing([user])).get(user)
     refuse_alias(principal, None if merge is None else merge.into_user)
-
-
-def require_every_category(principal: Principal, policy: Policy, deed: str = "an erasure") -> None:
-    """A key that is bound to agents reaches no further than they do: what concerns everything is refused as a whole.
-
-    Raises:
-        CategoryForbidden: no agent of the key reads and writes these categories, be there anything in them or not.
-    """
-    if ALL in principal.act_for or (principal.agent is None and not principal.act_for):
-        return
-    agents = {principal.agent, *principal.act_for} - {None}
-    missing = [each for each in policy.categories if not any(policy.keeps(str(agent), each) for agent in agents)]
-    if missing:
-        raise CategoryForbidden(
-            f"this key is bound to agents, and {deed} reaches every category: {', '.join(missing)} are outside of "
-            "what they read and write. Nothing was changed",
-            categories=missing,
-        )
 
 
 async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure, now: datetime) -> Erasure:

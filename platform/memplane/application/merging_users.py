@@ -9,7 +9,6 @@ from uuid import UUID
 
 from memplane.application.beside import is_erased
 from memplane.application.dry_run import DryRun
-from memplane.application.erasing import require_every_category
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.jobs.consolidation import Verdicts, consolidated, states_sensitive_field
 from memplane.application.jobs.pair_asking import Judged
@@ -18,7 +17,7 @@ from memplane.application.once import Once
 from memplane.application.placing import SUPERSEDES
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Edge
-from memplane.application.targets import require_full
+from memplane.application.targets import require_every_category, require_full
 from memplane.application.transaction import UnitOfWork
 from memplane.application.user_merges import Recorded, Returned
 from memplane.domain.consent import MULTIPLE

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from memplane.application.aliases import refuse_alias
 from memplane.application.gateway import Write
 from memplane.application.ports import Clock, Policies, Storage
+from memplane.application.targets import require_every_category, require_full
 from memplane.application.transaction import UnitOfWork
 from memplane.application.usage import Usage
 from memplane.domain.errors import QuotaExceeded
@@ -28,9 +29,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The standing of the tenant, and of a user who was asked for; and when the count of writes begins again."""
+    """The standing of the tenant, and of a user who was asked for; and when the count of writes begins again.
 
-    tenant: Standing
+    Attributes:
+        tenant: of all users together; ``None`` for a key that is bound to some of them.
+    """
+
+    tenant: Standing | None
     user: Standing | None
     resets_at: datetime
 
@@ -48,9 +53,12 @@ class ReadQuotas:
 
         Raises:
             ScopeForbidden: the key lacks ``admin``.
+            TrustTooLow, CategoryForbidden: it does not reach all that is counted.
             UserForbidden: it may not touch the user.
         """
         principal.require(KeyScope.ADMIN)
+        require_full(principal, "see how much is stored")
+        require_every_category(principal, self._policies.current, "a count of what is stored")
         if user_id is not None:
             principal.touch(user_id)
         quotas, now = self._policies.current.writing.quotas, self._clock()
@@ -59,7 +67,8 @@ class ReadQuotas:
         async def look(uow: UnitOfWork) -> Standings:
             if user_id is not None and (merged := await uow.merges.standing([user_id])):
                 refuse_alias(principal, merged[user_id].into_user)
-            tenant = Standing(await uow.usage.of_tenant(day), quotas.tenant)
+            bound = principal.users is not None
+            tenant = None if bound else Standing(await uow.usage.of_tenant(day), quotas.tenant)
             user = None if user_id is None else Standing(await uow.usage.of_user(user_id, day), quotas.user)
             return Standings(tenant, user, _midnight(now))
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.gateway import Write
-from memplane.domain.errors import Conflict, NotFound, TrustTooLow, VersionConflict
+from memplane.domain.errors import CategoryForbidden, Conflict, NotFound, TrustTooLow, VersionConflict
 from memplane.domain.memory import Memory, State, TrustState, weight
-from memplane.domain.policy import Speaker, Trust
-from memplane.domain.principal import Principal
+from memplane.domain.policy import Policy, Speaker, Trust
+from memplane.domain.principal import ALL, Principal
 from memplane.domain.scope import Scope, read_scope
 
 AUTHORITY = {Trust.FULL: 3, Trust.INNER: 2, Trust.FAMILIAR: 1, Trust.PUBLIC: 0}
@@ -100,3 +100,21 @@ def require_full(principal: Principal, deed: str) -> None:
     """
     if principal.trust is not Trust.FULL:
         raise TrustTooLow(f"only a fully trusted key may {deed}", trust=principal.trust.value)
+
+
+def require_every_category(principal: Principal, policy: Policy, deed: str = "an erasure") -> None:
+    """A key that is bound to agents reaches no further than they do: what concerns everything is refused as a whole.
+
+    Raises:
+        CategoryForbidden: no agent of the key reads and writes these categories, be there anything in them or not.
+    """
+    if ALL in principal.act_for or (principal.agent is None and not principal.act_for):
+        return
+    agents = {principal.agent, *principal.act_for} - {None}
+    missing = [each for each in policy.categories if not any(policy.keeps(str(agent), each) for agent in agents)]
+    if missing:
+        raise CategoryForbidden(
+            f"this key is bound to agents, and {deed} reaches every category: {', '.join(missing)} are outside of "
+            "what they read and write. Nothing was changed",
+            categories=missing,
+        )

@@ -25,7 +25,8 @@ class QuotaSet(Message):
 class Quotas(Message):
     """What is used of the quotas that `writing.yaml` sets."""
 
-    tenant: QuotaSet
+    tenant: QuotaSet | None
+    """Null for a key that is bound to users."""
     user: QuotaSet | None
     """Of the user who was named."""
     resets_at: Time

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from memplane.application.erasing import require_every_category
 from memplane.application.gateway import Gateway, Write, clean_id
 from memplane.application.jobs.enqueueing import period_of
 from memplane.application.jobs.running import Jobs
 from memplane.application.jobs.steps import Batch, expiry, layers, purge, size, ttl
 from memplane.application.once import Once
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.targets import require_full
+from memplane.application.targets import require_every_category, require_full
 from memplane.domain.lifecycle import DAY
 from memplane.domain.policy import Policy
 from memplane.domain.principal import KeyScope, Principal, Reach

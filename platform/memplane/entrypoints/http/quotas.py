@@ -16,11 +16,12 @@ router = APIRouter(prefix="/v1/quotas", route_class=Guarded, tags=["administrati
 async def quotas(app: App, caller: Caller, user_id: Name | None = None) -> Quotas:
     """How much is stored in the tenant, and of a user, and how much may be. For `admin`."""
     found = await app.quotas(caller, user_id)
-    user = None if found.user is None else _of(found.user)
-    return Quotas(tenant=_of(found.tenant), user=user, resets_at=found.resets_at)
+    return Quotas(tenant=_of(found.tenant), user=_of(found.user), resets_at=found.resets_at)
 
 
-def _of(standing: Standing) -> QuotaSet:
+def _of(standing: Standing | None) -> QuotaSet | None:
+    if standing is None:
+        return None
     usage, limits = standing.usage, standing.limits
     return QuotaSet(
         memories=Quota(used=usage.memories, limit=limits.memories),
