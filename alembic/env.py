@@ -3,9 +3,9 @@
 import sqlalchemy as sa
 from alembic import context
 
-from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.tenant_removals import OPERATOR
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.postgres.rate_buckets import PASSING
+from memplane.adapters.postgres.tenant_removal import OPERATOR
+from memplane.adapters.sql.schema.tables import metadata
 from memplane.adapters.sqlite.engine import configure
 
 LOCK = 0x6D656D706C616E65  # "memplane"
@@ -33,7 +33,7 @@ def run() -> None:
             context.run_migrations()
             if connection.dialect.name == "postgresql":
                 # SQLite works without the driver
-                from memplane.adapters.postgres.rights import driver_under, withdraw_creation  # noqa: PLC0415 - as above
+                from memplane.adapters.postgres.database_privileges import driver_under, withdraw_creation  # noqa: PLC0415 - as above
 
                 attributes = config.attributes
                 withdraw_creation(driver_under(connection), attributes["app_role"], attributes["worker_role"])

@@ -25,10 +25,10 @@ from pydantic import SecretStr
 from rich.console import Console
 from scale import settle
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import provision_embedded
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import provision_embedded
 from memplane.bootstrap import Application
-from memplane.domain.working import NIGHTLY
+from memplane.domain.jobs.job_definitions import NIGHTLY
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Ask, Load, Timing, grid, questions

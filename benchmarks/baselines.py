@@ -8,7 +8,7 @@ from pgvector.psycopg import register_vector
 from psycopg.sql import SQL, Identifier, Literal
 
 from memplane.adapters.embeddings.batching import Encoder
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench.locomo import Asked, Conversation
 from memplane.entrypoints.cli.bench.recall import DEPTHS
 

@@ -25,16 +25,16 @@ from rich.console import Console
 
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
-from memplane.adapters.policy_files.loading import load_policy, shipped_policies
-from memplane.domain.asking import spans_in
-from memplane.domain.fusion import Asked, Scored, calibrated, score
-from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
-from memplane.domain.priors import TURN_IMPORTANCE, Priors
-from memplane.domain.ranking import Signals
-from memplane.domain.surroundings import Surroundings
-from memplane.domain.terms import asked as question_terms
-from memplane.domain.terms import terms
-from memplane.domain.text import words
+from memplane.adapters.policy.loading import load_policy, shipped_policies
+from memplane.domain.language.query_hints import spans_in
+from memplane.domain.language.terms import asked as question_terms
+from memplane.domain.language.terms import terms
+from memplane.domain.language.text import words
+from memplane.domain.policy.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
+from memplane.domain.ranking.fusion import Asked, Scored, calibrated, score
+from memplane.domain.ranking.priors import TURN_IMPORTANCE, Priors
+from memplane.domain.ranking.signals import Signals
+from memplane.domain.ranking.thread_neighbours import Surroundings
 from memplane.entrypoints.cli.bench import progress
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, Conversation, NotConversations, load

@@ -29,10 +29,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.rows import dict_row
 from rich.console import Console
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import provision_embedded
-from memplane.domain.policy import Trust
-from memplane.domain.principal import ALL, KeyScope, Principal
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import provision_embedded
+from memplane.domain.identity.principal import ALL, KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing, grid
 from memplane.entrypoints.langgraph import MemplaneSaver

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from memplane.domain.extraction import extract
+from memplane.domain.language.extraction.extraction import extract
 from memplane.entrypoints.cli.bench.locomo import NotConversations, load
 
 

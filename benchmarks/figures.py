@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench.grid import Grid
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "figures.md"

@@ -19,7 +19,7 @@ from figures import PAGE, machine, write_section
 from psycopg.sql import SQL, Identifier
 from rich.console import Console
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import (

@@ -18,9 +18,9 @@ from time import perf_counter
 
 from figures import PAGE, machine, write_section
 
-from memplane.domain.enrichment import enriched
-from memplane.domain.enrichment_rules import spans
-from memplane.domain.entities import Mention, key_of, mentions
+from memplane.domain.language.enrichment import enriched
+from memplane.domain.language.enrichment_rules import spans
+from memplane.domain.language.entities import Mention, key_of, mentions
 from memplane.entrypoints.cli.bench.grid import Grid
 
 HERE = Path(__file__).parent / "entities"

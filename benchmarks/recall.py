@@ -21,7 +21,7 @@ from rich.console import Console
 
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench import measure_recall, measure_related, progress
 from memplane.entrypoints.cli.bench import recall as retrieval
 from memplane.entrypoints.cli.bench.locomo import Conversation, NotConversations, load

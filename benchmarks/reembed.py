@@ -25,7 +25,7 @@ from psycopg.sql import SQL
 from rich.console import Console
 from scale import multiplied, settle
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.corpus import Person
 from memplane.entrypoints.cli.bench.grid import Grid

@@ -26,12 +26,12 @@ from figures import PAGE, machine, write_section
 from psycopg.rows import dict_row
 from rich.console import Console
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import provision_embedded
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import provision_embedded
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.records import Edge
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing
 from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwaway_server

@@ -19,7 +19,7 @@ from psycopg import Connection as Database
 from psycopg.sql import SQL
 from rich.console import Console
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.contracts.query import QueryAnswer
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.corpus import Person

@@ -21,8 +21,8 @@ from pathlib import Path
 from figures import PAGE, machine, write_section
 from rich.console import Console
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.domain.comparison import ANY_MODEL, Statement, Verdict, compare
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.domain.language.comparison.comparison import ANY_MODEL, Statement, Verdict, compare
 from memplane.entrypoints.cli.bench.grid import Grid
 
 LISTS = Path(__file__).with_name("truth")

@@ -15,8 +15,8 @@ import uvicorn
 import uvloop
 
 from memplane.bootstrap import DEFAULT_TENANT, Application, prepare
-from memplane.entrypoints.cli.first_keys import ensure_keys
-from memplane.entrypoints.cli.serving import SWITCH_SECONDS
+from memplane.entrypoints.cli.admin.first_keys import ensure_keys
+from memplane.entrypoints.cli.admin.server_process import SWITCH_SECONDS
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import Embedding, Json, JsonOrNull, TextList, UtcTime
+from memplane.adapters.sql.schema.types import Embedding, Json, JsonOrNull, TextList, UtcTime
 
 revision = "0001"
 down_revision = None

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import Json, UtcTime
+from memplane.adapters.sql.schema.types import Json, UtcTime
 
 revision = "0009"
 down_revision = "0008"

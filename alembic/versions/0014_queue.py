@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import context, op
 from uuid_utils.compat import uuid7
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0014"
 down_revision = "0013"

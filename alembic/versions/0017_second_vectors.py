@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from memplane.adapters.sql.types import Embedding
+from memplane.adapters.sql.schema.types import Embedding
 
 revision = "0017"
 down_revision = "0016"

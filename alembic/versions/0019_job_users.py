@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0019"
 down_revision = "0018"

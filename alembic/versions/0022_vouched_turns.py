@@ -6,7 +6,7 @@ Turns that are there stay vouched: they were recorded under the former rule. Key
 import sqlalchemy as sa
 from alembic import op
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0022"
 down_revision = "0021"

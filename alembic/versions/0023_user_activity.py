@@ -9,7 +9,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0023"
 down_revision = "0022"

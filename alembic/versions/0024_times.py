@@ -6,7 +6,7 @@ What was wrong all along had an end at its beginning. It has no end instead.
 import sqlalchemy as sa
 from alembic import op
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0024"
 down_revision = "0023"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import Json, JsonOrNull, UtcTime
+from memplane.adapters.sql.schema.types import Json, JsonOrNull, UtcTime
 
 revision = "0027"
 down_revision = "0026"

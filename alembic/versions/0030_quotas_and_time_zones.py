@@ -7,7 +7,7 @@ again.
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema.types import UtcTime
 
 revision = "0030"
 down_revision = "0029"

@@ -7,7 +7,7 @@ history holds of a memory under the name that its user had before.
 import sqlalchemy as sa
 from alembic import context, op
 
-from memplane.adapters.sql.types import Json, UtcTime
+from memplane.adapters.sql.schema.types import Json, UtcTime
 
 revision = "0032"
 down_revision = "0031"

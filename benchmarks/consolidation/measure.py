@@ -27,16 +27,16 @@ from stand_in import stand_in
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from figures import PAGE, machine, write_section
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import provision_embedded
-from memplane.adapters.sqlite.provision import migrate
-from memplane.application.jobs.running import Done
-from memplane.application.remember import NewMemory, prepare
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import provision_embedded
+from memplane.adapters.sqlite.provisioning import migrate
+from memplane.application.jobs.job_runner import Done
+from memplane.application.memories.service import NewMemory, prepare
 from memplane.application.transaction import UnitOfWork
 from memplane.bootstrap import SQLITE, Application
-from memplane.domain.memory import Memory, MemoryText, Source, State
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal, Reach
+from memplane.domain.identity.principal import KeyScope, Principal, Reach
+from memplane.domain.memory.memory import Memory, MemoryText, Source, State
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.settings import Settings
 

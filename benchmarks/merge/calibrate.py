@@ -24,8 +24,8 @@ from figures import PAGE, machine, write_section
 
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.domain.language.comparison.comparison import Bands, Statement, Verdict, compare
 from memplane.entrypoints.cli.bench.grid import Grid
 
 PAIRS = Path(__file__).with_name("pairs.jsonl")

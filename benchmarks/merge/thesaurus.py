@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parents[2] / "platform/memplane/domain/data/wordnet.txt.gz"
+TARGET = Path(__file__).resolve().parents[2] / "platform/memplane/domain/language/data/wordnet.txt.gz"
 PARTS = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 MAX_SENSES = {"n": 4, "v": 4, "a": 4, "s": 4, "r": 3}
 LEAST_SHARE = 0.04

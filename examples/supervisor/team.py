@@ -18,8 +18,8 @@ from langgraph.types import interrupt
 import memplane
 from memplane.bootstrap import DEFAULT_TENANT
 from memplane.client import Memplane, MemplaneClientError
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemoryHooks, MemoryState, MemoryTools, MemplaneSaver
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]

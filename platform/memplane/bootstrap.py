@@ -13,71 +13,72 @@ from pydantic import SecretStr
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.choice import encoders_of
-from memplane.adapters.erasure_ledger import LedgerFile
-from memplane.adapters.extraction.choice import extractors_of
-from memplane.adapters.models.choice import model_of
-from memplane.adapters.models.prompt_files import prompt_file
+from memplane.adapters.files.erasure_ledger import LedgerFile
+from memplane.adapters.llm.choice import model_of
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.adapters.ner.choice import extractors_of
 from memplane.adapters.oidc.trusted import tokens_of, verifier_of
 from memplane.adapters.pii.choice import finder_of
-from memplane.adapters.policy_files import PolicyFiles, shipped_policies
-from memplane.application.accesses import AccessLog
-from memplane.application.admission import Admission
-from memplane.application.asking import Asking
-from memplane.application.audit import VerifyHistory
-from memplane.application.browse import Browse
-from memplane.application.checkpoint_pruning import PruneCheckpoints
-from memplane.application.checkpoints import Checkpoints
-from memplane.application.closing import CloseSessions
-from memplane.application.context import TellContext
-from memplane.application.dry_run import DryRun
-from memplane.application.embedders import Embedders
-from memplane.application.embedding_guard import EmbeddingGuard
-from memplane.application.entities import Entities
-from memplane.application.erasing import EraseUsers
-from memplane.application.erasures import NoLedger
-from memplane.application.explaining import ExplainMemory
-from memplane.application.exporting import Exports
-from memplane.application.gateway import Gateway
-from memplane.application.importing import Imports
-from memplane.application.items import Items
-from memplane.application.jobs.co_recalling import JOB as CO_RECALL
-from memplane.application.jobs.co_recalling import co_recalls
-from memplane.application.jobs.collecting import CollectGarbage
-from memplane.application.jobs.conclusions import conclusions
+from memplane.adapters.policy import PolicyFiles, shipped_policies
+from memplane.application.checkpoints.checkpoint_pruning import PruneCheckpoints
+from memplane.application.checkpoints.checkpoint_service import Checkpoints
+from memplane.application.entities.entities import Entities
+from memplane.application.erasure.erasure_ports import NoLedger
+from memplane.application.erasure.erasure_replay import ReplayErasures
+from memplane.application.erasure.user_erasure import EraseUsers
+from memplane.application.jobs.co_recall_job import JOB as CO_RECALL
+from memplane.application.jobs.co_recall_job import co_recalls
 from memplane.application.jobs.consolidation import ConsolidateDaily
-from memplane.application.jobs.enriching import EnrichEntities
-from memplane.application.jobs.facts import conversations
-from memplane.application.jobs.queueing import JobAdministration, JobQueue
-from memplane.application.jobs.reembedding import Reembed
-from memplane.application.jobs.repairs import repairs
-from memplane.application.jobs.running import Jobs
-from memplane.application.jobs.steps import Prepare
-from memplane.application.jobs.thinking import Thinking
-from memplane.application.key_admin import KeyAdministration
-from memplane.application.key_uses import KeyUses
-from memplane.application.keys import Keys
-from memplane.application.merging_users import MergeUsers
-from memplane.application.offload import Workers
-from memplane.application.periodic import Periodic
-from memplane.application.policy_admin import PolicyAdministration
+from memplane.application.jobs.embedding_change import Reembedding
+from memplane.application.jobs.enrichment_job import EnrichEntities
+from memplane.application.jobs.garbage_collection import CollectGarbage
+from memplane.application.jobs.inference.inference_jobs import conclusions
+from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.session_facts import conversations
+from memplane.application.jobs.job_queue import JobAdministration, JobQueue
+from memplane.application.jobs.job_runner import Jobs
+from memplane.application.jobs.lifecycle_jobs import Prepare
+from memplane.application.jobs.periodic import Periodic
+from memplane.application.jobs.reconciliation.all_parts import repairs
+from memplane.application.jobs.reembed_job import Reembed
+from memplane.application.keys.api_keys import Keys
+from memplane.application.keys.issuer_tokens import Authenticate
+from memplane.application.keys.key_administration import KeyAdministration
+from memplane.application.keys.key_uses import KeyUses
+from memplane.application.limits.admission import Admission
+from memplane.application.limits.offload import Workers
+from memplane.application.limits.quotas import ReadQuotas
+from memplane.application.limits.rate_limits import RateLimits
+from memplane.application.limits.refusals import Refusals
+from memplane.application.limits.uploads import UNFINISHED, UploadLimits, Uploads
+from memplane.application.memories.browse import Browse
+from memplane.application.memories.dry_run import DryRun
+from memplane.application.memories.explanation import ExplainMemory
+from memplane.application.memories.gateway import Gateway
+from memplane.application.memories.item_store import Items
+from memplane.application.memories.refused_values import Verdicts
+from memplane.application.memories.writes import Writes
+from memplane.application.operations.audit import VerifyHistory
+from memplane.application.operations.policy_administration import PolicyAdministration
+from memplane.application.operations.tracking import Tracking
 from memplane.application.ports import Worker
-from memplane.application.quotas import ReadQuotas
-from memplane.application.rates import RateLimits
-from memplane.application.recall import RecallMemories
+from memplane.application.recall.access_log import AccessLog
+from memplane.application.recall.context import TellContext
+from memplane.application.recall.embedders import Embedders
+from memplane.application.recall.embedding_guard import EmbeddingGuard
+from memplane.application.recall.query_analysis import Asking
+from memplane.application.recall.recall import RecallMemories
+from memplane.application.recall.threads import Threads
 from memplane.application.records import Rate
-from memplane.application.reembedding import Reembedding
-from memplane.application.refusals import Refusals
-from memplane.application.replaying import ReplayErasures
-from memplane.application.reverting import RevertWrites
-from memplane.application.threads import Threads
-from memplane.application.tokens import Authenticate
-from memplane.application.tracking import Tracking
-from memplane.application.uploads import UNFINISHED, UploadLimits, Uploads
-from memplane.application.verdicts import Verdicts
-from memplane.application.writes import Writes
-from memplane.domain import capabilities, pii
+from memplane.application.reverts.revert_service import RevertWrites
+from memplane.application.transfer.exports import Exports
+from memplane.application.transfer.imports import Imports
+from memplane.application.turns.session_close import CloseSessions
+from memplane.application.users.user_merging import MergeUsers
 from memplane.domain.errors import SettingsError
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
+from memplane.domain.policy import capabilities
+from memplane.domain.privacy import pii
 from memplane.settings import Settings
 
 # Each of the two databases is loaded when it is chosen: SQLite needs no PostgreSQL, and starts sooner without it.
@@ -281,7 +282,7 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
         from memplane.adapters.sqlite.storage import SqliteStorage  # noqa: PLC0415 - loaded when it is chosen
 
         return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions, wait=settings.pool_wait)
-    from memplane.adapters.postgres.scopes import ScopeMemory  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.scope_cache import ScopeMemory  # noqa: PLC0415 - loaded when it is chosen
     from memplane.adapters.postgres.storage import PostgresStorage, Timeouts  # noqa: PLC0415 - loaded when it is chosen
 
     return PostgresStorage(
@@ -338,8 +339,8 @@ def prepare(settings: Settings, *, attach: bool = True) -> Prepared:
         return _prepared_file(Path(url.removeprefix(SQLITE))) if url.startswith(SQLITE) else _checked(url)
     if settings.storage == "sqlite":
         return _prepared_file(settings.data / SQLITE_FILE)
-    from memplane.adapters.postgres.embedded import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
-    from memplane.adapters.postgres.provision import provision_embedded, worker_url  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.provisioning import provision_embedded, worker_url  # noqa: PLC0415 - loaded when it is chosen
 
     server = EmbeddedPostgres.start(settings.data, attach=attach)
     try:
@@ -351,14 +352,14 @@ def prepare(settings: Settings, *, attach: bool = True) -> Prepared:
 
 
 def _prepared_file(path: Path) -> Prepared:
-    from memplane.adapters.sqlite.provision import migrate  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.sqlite.provisioning import migrate  # noqa: PLC0415 - loaded when it is chosen
 
     migrate(path)
     return Prepared(f"{SQLITE}{path}", lambda: None)
 
 
 def _checked(url: str) -> Prepared:
-    from memplane.adapters.postgres.provision import check_schema  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.provisioning import check_schema  # noqa: PLC0415 - loaded when it is chosen
 
     check_schema(url)
     return Prepared(url, lambda: None)

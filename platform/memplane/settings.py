@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.policy import Trust
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from memplane.domain.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
 from support.callers import Caller, Tenant
 from support.issuer import AUDIENCE, RunningIssuer, running_issuer
 from support.model_server import ModelServer, model_server

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.access_matrix import Access, Tenants, routes
 from support.callers import Caller, Tenant, refused
 from support.key_requests import KEYS, Json, create, holder, listed, made

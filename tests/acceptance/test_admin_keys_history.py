@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.memory import new_id
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.memory import new_id
+from memplane.domain.policy.capabilities import Capability
 from support.callers import Caller, Tenant, refused
 from support.key_requests import KEYS, Json, create, holder, made
 

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from memplane.application.keys import NewKey
+from memplane.application.keys.api_keys import NewKey
 from memplane.contracts.keys import CreatedKey, KeyRecord
-from memplane.domain.policy import Trust
+from memplane.domain.policy.policy import Trust
 from support.callers import Caller, Tenant, refused
 from support.key_requests import KEYS, listed
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.chain import Head
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.privacy.audit_chain import Head
 from support.callers import USER, Caller, Json, Tenant, refused
 from support.nights import Night
 from support.telling import say, write

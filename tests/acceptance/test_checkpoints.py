@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.access_matrix import Access, Tenants, routes
 from support.callers import THREAD, USER, Caller, Tenant, refused
 

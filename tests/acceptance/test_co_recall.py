@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.application import accesses
-from memplane.application.jobs.running import Jobs
-from memplane.domain.principal import Reach
+from memplane.adapters.policy import shipped_policies
+from memplane.application.jobs.job_runner import Jobs
+from memplane.application.recall import access_log
+from memplane.domain.identity.principal import Reach
 from support.callers import USER, Caller, Tenant
 from support.killing import killed_after
 from support.nights import NOON, Night, Stopped
@@ -188,7 +188,7 @@ def at_noon(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_user_has_so_many_new_pairs_a_day(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     at_noon(tenant, monkeypatch)
-    monkeypatch.setattr(accesses, "MOST_TOGETHER", 1)
+    monkeypatch.setattr(access_log, "MOST_TOGETHER", 1)
     for text in (FIDDLE, TAX, "The user wants a boat."):
         caller.remember(text)
     assert len(ask(tenant, caller)) > 1
@@ -199,7 +199,7 @@ def test_a_user_has_so_many_new_pairs_a_day(tenant: Tenant, caller: Caller, monk
 
 def test_what_is_counted_already_takes_no_room(tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     at_noon(tenant, monkeypatch)
-    monkeypatch.setattr(accesses, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(access_log, "MOST_TOGETHER", 2)
     caller.remember(FIDDLE)
     caller.remember(TAX)
     for _ in range(3):

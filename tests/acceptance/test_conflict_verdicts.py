@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from support.callers import Caller, Json, Tenant, refused
 from support.nights import Night
 from support.telling import say, texts, write

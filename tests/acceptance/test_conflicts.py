@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.memory import new_id
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.memory import new_id
+from memplane.domain.policy.capabilities import Capability
 from support.access_matrix import Access, Categories, Tenants, routes
 from support.callers import USER, Caller, Json, Tenant, refused
 from support.nights import Night

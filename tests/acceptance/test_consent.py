@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import BERLIN, MUNICH, PIANO, context, decide, listed, post, queue
 from support.telling import texts

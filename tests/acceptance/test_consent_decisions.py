@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.memory import new_id
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.memory import new_id
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import BERLIN, MUNICH, OSLO, PIANO, context, decide, lapse, listed, post, queue
 from support.telling import events, texts

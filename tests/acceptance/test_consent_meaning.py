@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.policy_files.loading import shipped_policies
+from memplane.adapters.policy.loading import shipped_policies
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import REVIEW, context, decide, listed, post, queue
 from support.nights import Night

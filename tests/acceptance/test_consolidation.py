@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.sql.pairs import SqlPairs
-from memplane.application.jobs import consolidation, running
+from memplane.adapters.sql.stores.jobs.pairs import SqlPairs
+from memplane.application.jobs import consolidation, job_runner
 from memplane.application.records import Burial
 from memplane.domain.errors import Conflict
-from memplane.domain.pairing import PAIRS, REMEMBERED
-from memplane.domain.principal import KeyScope
-from memplane.domain.tombstones import value_key
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.jobs.pair_selection import PAIRS, REMEMBERED
+from memplane.domain.memory.tombstones import value_key
 from support.callers import THREAD, USER, Caller, Tenant
 from support.consenting import decide, queue
 from support.consolidating import checks, planted, superseding
@@ -217,7 +217,7 @@ class TestAuthority:
             await uow.tombstones.bury(USER, "event", [value_key(PIANO[0])], burial)
 
         wired = tenant.server.wired
-        tenant.server.run(wired.storage.write(running.Reach(tenant.name), bury))
+        tenant.server.run(wired.storage.write(job_runner.Reach(tenant.name), bury))
         assert night.counts("consolidation") == done(pairs=1, kept=1, duplicates_before=1, duplicates_after=1)
         assert [state(tenant, each) for each in both] == ["active", "active"]
 
@@ -276,7 +276,7 @@ class TestMeanwhile:
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         planted(tenant, caller, *PIANO)
-        other = Night(tenant, NOON + running.LEASE + timedelta(seconds=1))
+        other = Night(tenant, NOON + job_runner.LEASE + timedelta(seconds=1))
         read, told = consolidation._worked_out, []
 
         def later(*given: Any) -> Any:  # noqa: ANN401 - of the function

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.application.jobs.pair_asking import TOGETHER
+from memplane.application.jobs.inference.pair_judgement import TOGETHER
 from support.callers import Caller, Tenant
 from support.consolidating import checks, superseding
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, called, refused, spoken

@@ -4,9 +4,9 @@ from typing import Any, get_args
 
 import pytest
 
-from memplane.application.context import HEADINGS, WINDOW
+from memplane.application.recall.context import HEADINGS, WINDOW
 from memplane.contracts.context import ContextSection
-from memplane.domain.text import estimate_tokens
+from memplane.domain.language.text import estimate_tokens
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 
 

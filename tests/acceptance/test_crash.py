@@ -17,8 +17,8 @@ import httpx2
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE
 from support.process import ServeProcess
 from support.writers import USER, Acknowledgements, Stored, Writer, gaps, stored, told_twice, untrue
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 
 WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "lamp")
@@ -31,7 +31,7 @@ def test_more_changes_than_are_listed_are_counted(tenant: Tenant, monkeypatch: p
     whole = {at: header(caller, at) for at in (since, since + 1, since + 9)}
     assert (whole[since] or "").endswith("and 4 more")
     for most in (1, 2, 3, 5):
-        monkeypatch.setattr("memplane.application.threads.MAX_CHANGES", most)
+        monkeypatch.setattr("memplane.application.recall.threads.MAX_CHANGES", most)
         assert {at: header(caller, at) for at in whole} == whole
     assert header(caller, since + 1_000) is None
 
@@ -41,7 +41,7 @@ def test_of_what_may_not_be_read_nothing_is_counted(tenant: Tenant, monkeypatch:
     for word in WORDS:
         supervisor.remember(f"The user owns a {word}.", "relationships", thread_id=THREAD)
     supervisor.remember("The user books the hall.", "tasks", thread_id=THREAD, visibility="shared")
-    monkeypatch.setattr("memplane.application.threads.MAX_CHANGES", 1)
+    monkeypatch.setattr("memplane.application.recall.threads.MAX_CHANGES", 1)
     assert (header(supervisor, 0) or "").endswith("and 5 more")  # the control
     assert header(tenant.caller("supervisor", users=[USER]), 0) == header(supervisor, 0)
     bound = tenant.caller("supervisor", users=["ben"])
@@ -55,7 +55,7 @@ def test_of_another_tenant_s_thread_of_the_same_name_nothing_is_counted(
     tenant: Tenant, other_tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = tenant.caller("supervisor"), other_tenant.caller("supervisor")
-    monkeypatch.setattr("memplane.application.threads.MAX_CHANGES", 1)
+    monkeypatch.setattr("memplane.application.recall.threads.MAX_CHANGES", 1)
     for word in WORDS:
         theirs.remember(f"The user owns a {word}.", thread_id=THREAD)
     mine.remember("The user books the hall.", thread_id=THREAD)

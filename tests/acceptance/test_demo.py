@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from integration.commands import COMMAND, PATIENCE, Result, clean_environment, reachable_folder
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.domain.memory import MemoryText
-from memplane.domain.writing import constrain
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.domain.memory.memory import MemoryText
+from memplane.domain.memory.writing import constrain
 from memplane.entrypoints.cli.demo.story import load
 
 

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.capabilities import Capability
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal, Reach
-from memplane.domain.scope import read_scope
+from memplane.domain.identity.principal import KeyScope, Principal, Reach
+from memplane.domain.memory.scope import read_scope
+from memplane.domain.policy.capabilities import Capability
+from memplane.domain.policy.policy import Trust
 from support.callers import USER, Caller, Json, Tenant
 from support.cluster import Database
 from support.nights import state

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.extraction.rules import RuleExtractor
-from memplane.application.jobs import enriching, running
-from memplane.domain import enrichment_rules
+from memplane.adapters.ner.rules import RuleExtractor
+from memplane.application.jobs import enrichment_job, job_runner
 from memplane.domain.errors import Conflict
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.language import enrichment_rules
 from support.callers import USER, Caller, Tenant
 from support.nights import Night, Stopped, after_batches, state
 
@@ -155,7 +155,7 @@ class TestOnce:
         other = Night(tenant, night.now + timedelta(minutes=1))
         with pytest.raises(Conflict, match="another worker"):
             other.run("enrichment")
-        other.now += running.LEASE
+        other.now += job_runner.LEASE
         assert other.counts("enrichment") == {"seen": 10, "enriched": 10}
         told = self.told(tenant)
         assert {row[1] for row in told} == set(NAMES)
@@ -186,15 +186,17 @@ class TestOnce:
     ) -> None:
         memory = caller.remember("the user's friend siobhan wants a boat")
         other = caller.remember("the user's friend aroha wants a kite")
-        looked = enriching.mentioned
+        looked = enrichment_job.mentioned
 
         def change(*args: Any) -> Any:  # noqa: ANN401 - of the function
             if caller.get(f"/v1/memories/{memory}").json()["version"] == 1:
                 caller.patch(f"/v1/memories/{memory}", {"content": "the user's friend karim wants a boat"})
             return looked(*args)
 
-        monkeypatch.setattr(enriching, "mentioned", change)
-        monkeypatch.setattr("memplane.application.offload.SHORT", -1)  # in a thread: the server answers meanwhile
+        monkeypatch.setattr(enrichment_job, "mentioned", change)
+        monkeypatch.setattr(
+            "memplane.application.limits.offload.SHORT", -1
+        )  # in a thread: the server answers meanwhile
         assert night.counts("enrichment") == {"seen": 1, "enriched": 1}
         assert (links(tenant, memory), links(tenant, other)) == (set(), {"aroha"})
         assert Night(tenant, night.now + timedelta(days=1)).counts("enrichment") == {"seen": 1, "enriched": 1}

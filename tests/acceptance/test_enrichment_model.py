@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.policy_files import shipped_policies
+from memplane.adapters.policy import shipped_policies
 from support.callers import USER, Caller, Tenant
 from support.model_server import ModelServer, called, refused, spoken
 from support.nights import Night, state

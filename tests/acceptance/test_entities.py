@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from support.callers import USER, Caller, Tenant, refused
 
 Json = dict[str, Any]

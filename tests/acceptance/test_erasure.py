@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from memplane.application.keys import AGENT_SCOPES
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.application.keys.api_keys import AGENT_SCOPES
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import BERLIN, decide, queue
 from support.telling import texts, write

@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.embedded_binaries import packaged_binaries
-from memplane.domain.principal import KeyScope
+from memplane.adapters.postgres.embedded.embedded_binaries import packaged_binaries
+from memplane.domain.identity.principal import KeyScope
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.callers import Caller, Tenant
 from support.cluster import Database

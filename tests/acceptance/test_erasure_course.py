@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.erasure_ledger import LedgerFile, read_ledger
-from memplane.adapters.postgres.embedded_binaries import packaged_binaries
-from memplane.application import erasing
-from memplane.domain.principal import KeyScope
+from memplane.adapters.files.erasure_ledger import LedgerFile, read_ledger
+from memplane.adapters.postgres.embedded.embedded_binaries import packaged_binaries
+from memplane.application.erasure import user_erasure
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.cluster import Database, Databases
 from support.damaging import past_the_rules
@@ -32,8 +32,8 @@ WORDS = ("piano", "boat", "horse", "garden", "canoe", "kite", "lamp", "sled", "t
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a few rows."""
-    monkeypatch.setattr(erasing, "BATCH", 3)
-    monkeypatch.setattr(erasing, "ROWS", 7)
+    monkeypatch.setattr(user_erasure, "BATCH", 3)
+    monkeypatch.setattr(user_erasure, "ROWS", 7)
 
 
 def erase(admin: Caller) -> Json:
@@ -81,7 +81,7 @@ class TestBatches:
     ) -> None:
         for word in WORDS:
             write(supervisor, f"The user owns a {word}.")
-        monkeypatch.setattr(erasing, "MOST_BATCHES", 1)
+        monkeypatch.setattr(user_erasure, "MOST_BATCHES", 1)
         first = erase(admin)
         assert not first["finished"]
         body = {"user_id": USER, "category": "event", "content": "The user collects stamps."}
@@ -152,7 +152,7 @@ class TestBatches:
         for word in WORDS:
             write(supervisor, f"The user owns a {word}.")
         write(supervisor, "The user owns a piano.", user_id=OTHER)
-        monkeypatch.setattr(erasing, "MOST_BATCHES", 1)
+        monkeypatch.setattr(user_erasure, "MOST_BATCHES", 1)
         begun = erase(admin)
         rows = tenant.count("memories")
         assert not begun["finished"]
@@ -178,7 +178,7 @@ class TestBatches:
         for user in (USER, OTHER, "third"):
             for word in WORDS:
                 write(supervisor, f"The user owns a {word}.", user_id=user)
-        monkeypatch.setattr(erasing, "MOST_BATCHES", 1)
+        monkeypatch.setattr(user_erasure, "MOST_BATCHES", 1)
         stuck = erase(admin)["receipt"]
         assert admin.post(f"/v1/users/{OTHER}/erase", {"confirm": OTHER}).json()["finished"] is False
         subject = "UPDATE erasures SET subject = %(subject)s WHERE tenant_id = %(tenant)s AND id = %(id)s"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import SUPERVISING, USER, Caller, Tenant, refused
 from support.telling import texts, write
 

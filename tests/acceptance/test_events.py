@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.nights import Night
 

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 from pydantic import TypeAdapter
 
-from memplane.application import exporting
+from memplane.application.transfer import exports
 from memplane.contracts.transfer import Line
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.serving import RunningServer
 from support.telling import write
@@ -85,7 +85,7 @@ class TestContents:
             write(caller, f"Person{number} Adams met Team{number} Baker in hall {number}.", type="episodic")
             caller.say(f"Turn {number}.", thread_id=f"t{number % 3}", auto_extract=False)
         whole = exported(admin)
-        monkeypatch.setattr(exporting, "PAGE", 2)
+        monkeypatch.setattr(exports, "PAGE", 2)
         paged = exported(admin)
         assert len(of(paged, "memory")) == len(of(paged, "turn")) == 7
         assert sorted(map(str, paged[1:])) == sorted(map(str, whole[1:]))
@@ -140,10 +140,10 @@ class TestStream:
     def test_what_is_written_meanwhile_is_not_in_it(
         self, caller: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(exporting, "PAGE", 1)
+        monkeypatch.setattr(exports, "PAGE", 1)
         first = write(caller, PIANO)["id"]
         begun, go_on = threading.Event(), threading.Event()
-        real = exporting._entities  # they come before memories
+        real = exports._entities  # they come before memories
 
         async def waiting(reader: object, scope: object) -> object:
             begun.set()
@@ -151,7 +151,7 @@ class TestStream:
             async for page in real(reader, scope):  # type: ignore[arg-type]  # what it was given
                 yield page
 
-        monkeypatch.setattr(exporting, "_entities", waiting)
+        monkeypatch.setattr(exports, "_entities", waiting)
         caller.say("Hello there.", auto_extract=False)
         found: list[list[Json]] = []
         thread = threading.Thread(target=lambda: found.append(exported(admin)))
@@ -162,7 +162,7 @@ class TestStream:
         go_on.set()
         thread.join(30)
         assert [(line["content"], line["state"]) for line in of(found[0], "memory")] == [(PIANO, "active")]
-        monkeypatch.setattr(exporting, "_entities", real)
+        monkeypatch.setattr(exports, "_entities", real)
         assert {line["state"] for line in of(exported(admin), "memory")} == {"active", "soft_deleted"}  # the control
 
     def test_one_that_fails_has_no_end(self, caller: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ class TestStream:
             yield
 
         assert exported(admin)[-1]["record"] == "end"  # the control
-        monkeypatch.setattr(exporting, "_relations", failing)
+        monkeypatch.setattr(exports, "_relations", failing)
         with pytest.raises(httpx2.TransportError):
             admin.get(f"/v1/users/{USER}/export")
         monkeypatch.undo()
@@ -182,7 +182,7 @@ class TestStream:
     def test_so_many_at_a_time_and_a_place_is_given_back(
         self, start_server: Callable[..., RunningServer], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(exporting, "PAGE", 20)
+        monkeypatch.setattr(exports, "PAGE", 20)
         tenant = Tenant(start_server())
         caller, admin = tenant.caller("supervisor"), tenant.caller(None, act_for=["*"], scopes=OPERATING)
         text = "word " * 1_500

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from memplane.application import drawing
-from memplane.application.gateway import Gateway
-from memplane.domain import extraction
+from memplane.application.memories.gateway import Gateway
+from memplane.application.turns import extraction as drawing
 from memplane.domain.errors import StorageUnavailable
+from memplane.domain.language.extraction import extraction
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import REVIEW
 from support.nights import Night

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.models.prompt_files import prompt_file
-from memplane.adapters.policy_files.loading import shipped_policies
-from memplane.domain.principal import KeyScope
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.adapters.policy.loading import shipped_policies
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called, refused, spoken
 from support.nights import NOON, Night

@@ -11,7 +11,7 @@ import pytest
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application.jobs.running import Done
+from memplane.application.jobs.job_runner import Done
 from support.callers import THREAD, Caller, Tenant
 from support.model_server import ModelServer, Reply, called
 from support.nights import Night, Stopped

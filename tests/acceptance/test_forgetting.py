@@ -8,7 +8,7 @@ from math import exp
 import pytest
 
 from memplane import bootstrap
-from memplane.domain.principal import KeyScope, Reach
+from memplane.domain.identity.principal import KeyScope, Reach
 from support.ages import Ages, Clock
 from support.callers import USER, Caller, Tenant
 from support.consenting import queue

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, Tenant
 from support.commands import clean_environment
 from support.serving import RunningServer
@@ -90,7 +90,7 @@ def test_a_server_that_does_not_is_found_out(
 ) -> None:
     """The control: an answer that its schema does not have."""
     server = start_server(rate_per_second=0)
-    monkeypatch.setattr("memplane.entrypoints.http.health.memplane.__version__", None)
+    monkeypatch.setattr("memplane.entrypoints.http.routes.health.memplane.__version__", None)
     code, told, report = fuzzed(
         server.url, "none", tmp_path, "--include-path", "/healthz", "--phases", "examples,coverage"
     )

@@ -10,8 +10,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from memplane.application import remember
-from memplane.domain.principal import KeyScope
+from memplane.application.memories import service
+from memplane.domain.identity.principal import KeyScope
 from support.access_matrix import ACCESS
 from support.callers import Caller, Tenant
 from support.growing import Make, grown, growth
@@ -189,7 +189,7 @@ def test_work_grows_as_the_text_does(admin: Caller) -> None:
 @pytest.mark.breaks
 def test_a_route_whose_work_grows_faster_is_found(admin: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a rule that looks from each word at all that follow."""
-    prepare = remember.prepare
+    prepare = service.prepare
 
     def slower(*args: Any, **kwargs: Any) -> object:  # noqa: ANN401 - as they came
         memory = prepare(*args, **kwargs)
@@ -197,7 +197,7 @@ def test_a_route_whose_work_grows_faster_is_found(admin: Caller, monkeypatch: py
         sum(one == other for place, one in enumerate(parts) for other in parts[place:])
         return memory
 
-    monkeypatch.setattr(remember, "prepare", slower)
+    monkeypatch.setattr(service, "prepare", slower)
     sender = Sender(admin, "POST /v1/memories", "narrative")
     texts: dict[str, Make] = dict(grown(0, 80))
     measured = growth(sender.cost, texts["names of names"], SIZE, min(sender.cost(SPOKEN) for _ in range(3)))

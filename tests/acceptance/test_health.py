@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import memplane
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import Caller, Tenant
 from support.cluster import Databases
 from support.serving import RunningServer

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from memplane.application.keys import AGENT_SCOPES
-from memplane.domain.capabilities import Capability
-from memplane.domain.memory import new_id
-from memplane.domain.principal import KeyScope
+from memplane.application.keys.api_keys import AGENT_SCOPES
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.memory import new_id
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.cluster import Databases
 from support.files import Files

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.adapters.sql.job_users import SqlJobUsers
-from memplane.application.jobs import concluding
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.adapters.sql.stores.jobs.job_users import SqlJobUsers
+from memplane.application.jobs.inference import inference_job
 from support.callers import Caller, Tenant
 from support.insights import GOOD, age_turns, answer, insight, insights, lived
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called, refused, spoken
@@ -81,7 +81,7 @@ class TestWhen:
     def test_each_user_is_asked_about_alone(
         self, caller: Caller, night: Night, model: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(concluding, "MOST", 2)
+        monkeypatch.setattr(inference_job, "MOST", 2)
         users = [f"user-{nth}" for nth in range(5)]
         for user in users:
             write(caller, f"The user repaired the boat of {user}.", "event", type="episodic", user_id=user)

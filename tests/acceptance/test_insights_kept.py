@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from memplane.application.gateway import Write
-from memplane.application.jobs import concluding, running
-from memplane.application.jobs.steps import Batch
+from memplane.application.jobs import job_runner
+from memplane.application.jobs.inference import inference_job
+from memplane.application.jobs.lifecycle_jobs import Batch
+from memplane.application.memories.gateway import Write
 from memplane.domain.errors import Conflict
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import USER, Caller, Tenant
 from support.insights import GOOD, age_turns, answer, insight, insights, lived
 from support.killing import killed_after
@@ -167,7 +168,7 @@ class TestOnce:
 
         async def later(*given: Any) -> Any:  # noqa: ANN401 - as it came
             step = await kept(*given)
-            principal = running._principal("insights", tenant.name)
+            principal = job_runner._principal("insights", tenant.name)
             rival = await prepared(principal, other.now, None)
             wired = tenant.server.wired
 
@@ -193,7 +194,7 @@ class TestOnce:
     def test_killed_between_two_batches_it_goes_on(
         self, caller: Caller, night: Night, model: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(concluding, "MOST", 2)
+        monkeypatch.setattr(inference_job, "MOST", 2)
         users = [f"user-{nth}" for nth in range(5)]
         for user in users:
             lived(caller, user)

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from memplane.adapters.sql import upkeep
-from memplane.application.jobs import running, steps
+from memplane.adapters.sql.stores.jobs import upkeep
+from memplane.application.jobs import job_runner, lifecycle_jobs
 from memplane.domain.errors import Conflict, NotFound
-from memplane.domain.lifecycle import LifecycleRules
-from memplane.domain.principal import KeyScope
-from memplane.domain.working import NIGHTLY, JobState
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.jobs.job_definitions import NIGHTLY, JobState
+from memplane.domain.memory.lifecycle import LifecycleRules
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.consenting import context, decide, lapse, queue
 from support.nights import NOON, Night, Stopped, after_batches, age, ago, state
@@ -227,7 +227,7 @@ class TestSweeping:
 
     def test_answers(self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
         """An answer repeats words of memories: it is not kept longer than what is deleted."""
-        monkeypatch.setattr(steps, "BATCH", 2)
+        monkeypatch.setattr(lifecycle_jobs, "BATCH", 2)
         body = {"user_id": USER, "category": "tasks", "content": "The user owns a piano."}
 
         def asked(key: str) -> bool:
@@ -279,7 +279,7 @@ class TestOnce:
     @pytest.fixture
     def idle(self, tenant: Tenant, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Ten memories that are due, of three users, done in batches of three."""
-        monkeypatch.setattr(steps, "BATCH", 3)
+        monkeypatch.setattr(lifecycle_jobs, "BATCH", 3)
         found = [
             own(caller, word, importance=1, user_id=f"user-{nth % 3}", confidence=0.9) for nth, word in enumerate(WORDS)
         ]
@@ -297,7 +297,7 @@ class TestOnce:
         other = Night(tenant, night.now + timedelta(minutes=1))
         with pytest.raises(Conflict, match="another worker"):
             other.run(name)
-        other.now += running.LEASE
+        other.now += job_runner.LEASE
         done = other.run(name)
         assert done.counts == ({"deleted": 10} if name == "ttl" else {"faded": 10, "deleted": 0})
         if name == "ttl":
@@ -311,7 +311,7 @@ class TestOnce:
         assert tenant.count("history", "change_log", "events") == before
 
     def test_two_at_once_have_one_effect(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(steps, "BATCH", 3)
+        monkeypatch.setattr(lifecycle_jobs, "BATCH", 3)
         assert faded_twice(tenant, WORDS) == []
 
     def test_a_dry_run_changes_nothing(self, tenant: Tenant, night: Night, idle: list[str]) -> None:

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memplane import bootstrap
-from memplane.adapters.policy_files.loading import load_policy, shipped_policies
-from memplane.application.keys import NewKey
-from memplane.domain.policy import Trust
+from memplane.adapters.policy.loading import load_policy, shipped_policies
+from memplane.application.keys.api_keys import NewKey
+from memplane.domain.policy.policy import Trust
 from support.cluster import Database
 from support.files import File
 from support.lives import RULES, TENANT, Lives, Time

@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from memplane.adapters.key_file import KeyFile
+from memplane.adapters.files.key_file import KeyFile
 from memplane.bootstrap import Prepared
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from memplane.entrypoints import logs
 from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings

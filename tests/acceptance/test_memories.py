@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.serving import RunningServer
 

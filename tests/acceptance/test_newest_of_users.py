@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import Tenant
 
 USERS = ("ana", "ben", "cid")

@@ -5,7 +5,7 @@ import hashlib
 import httpx2
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, Caller, Tenant, refused
 from support.trusting import Trust, Trusting
 

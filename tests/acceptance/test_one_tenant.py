@@ -2,9 +2,9 @@
 
 import pytest
 
-from memplane.application.keys import NewKey
+from memplane.application.keys.api_keys import NewKey
 from memplane.domain.errors import NotSupported
-from memplane.domain.policy import Trust
+from memplane.domain.policy.policy import Trust
 from support.callers import Tenant
 from support.serving import RunningServer
 

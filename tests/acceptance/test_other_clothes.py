@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.clothes import CLOTHES, ORDINARY
 from support.consenting import REVIEW, context, decide, listed, queue

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from memplane.application.recall import Question
-from memplane.application.remember import NewMemory
+from memplane.application.memories.service import NewMemory
+from memplane.application.recall.recall import Question
 from memplane.client import Memplane, Unavailable
-from memplane.domain.capabilities import Capability
-from memplane.domain.memory import MemoryText
+from memplane.domain.memory.memory import MemoryText
+from memplane.domain.policy.capabilities import Capability
 from support.callers import USER, Caller, Tenant, refused
 from support.cluster import Database
 from support.serving import PATIENCE, RunningServer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.access_matrix import Access, Categories, routes
 from support.callers import THREAD, Caller, Tenant, refused
 from support.promises.checks import written_beyond

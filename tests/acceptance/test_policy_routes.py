@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.domain.principal import KeyScope
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.domain.identity.principal import KeyScope
 from support.callers import Caller, Tenant, refused
 from support.serving import RunningServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.killing import killed_after
 from support.model_server import ModelServer, Reply, called, spoken

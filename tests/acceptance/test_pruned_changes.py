@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.domain.delta import PRUNED
+from memplane.adapters.policy import shipped_policies
+from memplane.domain.memory.delta import PRUNED
 from support.callers import THREAD, USER, Caller, Tenant
 from support.nights import NOON, Night
 from support.serving import RunningServer

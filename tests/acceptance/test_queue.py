@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from memplane.application.jobs import queueing, running, steps
-from memplane.application.jobs.records import Claim
-from memplane.application.jobs.running import Jobs
-from memplane.domain.capabilities import Capability
+from memplane.application.jobs import job_queue, job_runner, lifecycle_jobs
+from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.job_runner import Jobs
 from memplane.domain.errors import Conflict, StorageUnavailable
-from memplane.domain.principal import KeyScope, Reach
-from memplane.domain.working import NIGHTLY, ON_DEMAND, JobState
+from memplane.domain.identity.principal import KeyScope, Reach
+from memplane.domain.jobs.job_definitions import NIGHTLY, ON_DEMAND, JobState
+from memplane.domain.policy.capabilities import Capability
 from support.access_matrix import Access, Tenants, routes
 from support.callers import Caller, Tenant, refused
 from support.nights import NOON, Night, age, state
@@ -27,7 +27,7 @@ ADMIN = "/v1/admin/jobs"
 @pytest.fixture
 def idle(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ten memories of three users that decay and that nobody asked for, done in batches of three."""
-    monkeypatch.setattr(steps, "BATCH", 3)
+    monkeypatch.setattr(lifecycle_jobs, "BATCH", 3)
     caller = tenant.caller("supervisor")
     found = []
     for nth, word in enumerate(WORDS):
@@ -51,8 +51,8 @@ def cure(tenant: Tenant, memory: str) -> None:
 
 
 def test_the_jobs_of_the_policy_are_those_that_there_are(night: Night) -> None:
-    assert {*steps.STEPS, *night.jobs._prepared} == {*NIGHTLY, *ON_DEMAND}
-    assert steps.STEPS.keys().isdisjoint(night.jobs._prepared)
+    assert {*lifecycle_jobs.STEPS, *night.jobs._prepared} == {*NIGHTLY, *ON_DEMAND}
+    assert lifecycle_jobs.STEPS.keys().isdisjoint(night.jobs._prepared)
 
 
 class TestAsking:
@@ -73,7 +73,7 @@ class TestAsking:
     def test_what_is_taken_back_leaves_nothing_in_the_queue(self, tenant: Tenant, night: Night) -> None:
         async def taken_back() -> None:
             async def work(uow: Any) -> None:  # noqa: ANN401 - a unit of work
-                await queueing.enqueue(uow, "ttl", night.now)
+                await job_queue.enqueue(uow, "ttl", night.now)
                 raise Conflict("taken back")
 
             await tenant.server.wired.storage.write(Reach(tenant.name), work)
@@ -114,7 +114,7 @@ class TestClaims:
         assert len(idle) == 10
         assert between.pop() is None  # after the last batch there is nothing to wait for
         assert between
-        assert all(pause is not None and pause <= running.LEASE for pause in between)
+        assert all(pause is not None and pause <= job_runner.LEASE for pause in between)
         assert night.found(job).counts == {"faded": 10, "deleted": 0}
 
     def test_who_was_given_up_commits_nothing(self, tenant: Tenant, night: Night, idle: list[str]) -> None:

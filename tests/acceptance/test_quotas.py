@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.policy_files.loading import shipped_policies
-from memplane.domain.principal import KeyScope
+from memplane.adapters.policy.loading import shipped_policies
+from memplane.domain.identity.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import decide, queue
 from support.serving import RunningServer

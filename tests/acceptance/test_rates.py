@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from memplane.client import Memplane, RateLimited
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.serving import RunningServer
 
@@ -59,7 +59,7 @@ def test_a_refusal_does_no_work(start_server: Start) -> None:
 
 @pytest.mark.untold("POST /v1/memory/query: 500")
 def test_a_refusal_that_is_foretold_needs_no_database(start_server: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memplane.application.refusals.KNOWN_SECONDS", 600.0)
+    monkeypatch.setattr("memplane.application.limits.refusals.KNOWN_SECONDS", 600.0)
     server = start_server(rate_per_second=0.01, rate_burst=3)
     tenant = Tenant(server)
     caller, colleague = tenant.caller(), tenant.caller()
@@ -78,7 +78,7 @@ def test_a_refusal_that_is_foretold_needs_no_database(start_server: Start, monke
 def test_a_key_that_was_revoked_meanwhile_is_refused_as_before_for_a_moment(
     start_server: Start, monkeypatch: pytest.MonkeyPatch, seconds: float, answer: tuple[int, str]
 ) -> None:
-    monkeypatch.setattr("memplane.application.refusals.KNOWN_SECONDS", seconds)
+    monkeypatch.setattr("memplane.application.limits.refusals.KNOWN_SECONDS", seconds)
     server = start_server(rate_per_second=0.01, rate_burst=3)
     tenant = Tenant(server)
     caller = tenant.caller()

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 
 BATCH = "/v1/memories:batchGet"

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from support.callers import Caller, Tenant
 from support.damaging import (
     BAD_VECTORS,

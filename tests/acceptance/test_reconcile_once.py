@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application.jobs import repairing, repairing_graph
-from memplane.application.jobs.running import Jobs
-from memplane.domain.capabilities import Capability
-from memplane.domain.memory import new_id
+from memplane.application.jobs.job_runner import Jobs
+from memplane.application.jobs.reconciliation import graph_parts, reconcile_job
+from memplane.domain.memory.memory import new_id
+from memplane.domain.policy.capabilities import Capability
 from support.callers import USER, Caller, Tenant
 from support.damaging import (
     BICYCLE,
@@ -109,7 +109,7 @@ class TestOnce:
     def test_ended_behind_any_statement(
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(repairing, "BATCH", 3)
+        monkeypatch.setattr(reconcile_job, "BATCH", 3)
         wanted = damaged(tenant, caller)
         cuts, statements, place = 0, 0, None
         while True:
@@ -191,7 +191,7 @@ class TestOnce:
         self, tenant: Tenant, caller: Caller, night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """In batches of one, each part behind the last place."""
-        for module, names in ((repairing, ("BATCH",)), (repairing_graph, ("BATCH", "PLACED", "LINKED", "AT_ONCE"))):
+        for module, names in ((reconcile_job, ("BATCH",)), (graph_parts, ("BATCH", "PLACED", "LINKED", "AT_ONCE"))):
             for name in names:
                 monkeypatch.setattr(module, name, 1)
         wanted = damaged(tenant, caller)
@@ -215,7 +215,7 @@ class TestOnce:
     ) -> None:
         """So many of them, or until so many vectors were read; and vectors are read a few at a time."""
         bound, number, batches = case
-        monkeypatch.setattr(repairing_graph, bound, number, raising=False)
+        monkeypatch.setattr(graph_parts, bound, number, raising=False)
         for user in ("ana", "ben", "cleo", "dora"):
             for text in PIANO:
                 caller.remember(text, "goals", user_id=user)

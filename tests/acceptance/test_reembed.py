@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from memplane.application.jobs.reembedding import Reembed
-from memplane.domain.capabilities import Capability
+from memplane.application.jobs.reembed_job import Reembed
 from memplane.domain.errors import Conflict, StorageUnavailable
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.capabilities import Capability
+from memplane.domain.policy.policy import Trust
 from support.callers import USER, Caller, Tenant, refused
 from support.serving import RunningServer
 from support.telling import say

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from memplane.application.jobs.reembedding import BATCH
+from memplane.application.jobs.reembed_job import BATCH
 from support.callers import USER, Caller, Tenant
 from support.cluster import Database
 from support.serving import RunningServer, running_server

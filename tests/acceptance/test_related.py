@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.sql.reader import SqlReader
+from memplane.adapters.sql.queries.reader import SqlReader
 from support.callers import USER, Caller, Json, Tenant
 
 QUESTION = "Which hall is booked?"

@@ -7,9 +7,9 @@ import pytest
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application import reverting
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.application.reverts import revert_service
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import context, decide, listed, queue
 from support.telling import events, say, texts, write
@@ -516,8 +516,8 @@ class TestCourse:
     def test_it_is_done_part_by_part_and_goes_on_where_it_ended(
         self, honest: Caller, thief: Caller, admin: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reverting, "MOST", 3)
-        monkeypatch.setattr(reverting, "MOST_BATCHES", 2)
+        monkeypatch.setattr(revert_service, "MOST", 3)
+        monkeypatch.setattr(revert_service, "MOST_BATCHES", 2)
         kept = [write(honest, f"The user owns a {thing}.")["id"] for thing in THINGS[:6]]
         for memory in kept:
             say(thief, memory, "retract")

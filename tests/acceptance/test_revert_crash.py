@@ -15,8 +15,8 @@ import httpx2
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE
 from support.callers import Json
 from support.process import ServeProcess
 from support.working import until

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import SUPERVISING, Caller, Tenant
 from support.interleaved import Story, differences, readable
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.application.jobs.records import Claim, JobRun
-from memplane.application.jobs.running import LEASE, Jobs
-from memplane.domain.working import SESSION_CLOSE, JobState
+from memplane.adapters.policy import shipped_policies
+from memplane.application.jobs.job_records import Claim, JobRun
+from memplane.application.jobs.job_runner import LEASE, Jobs
+from memplane.domain.jobs.job_definitions import SESSION_CLOSE, JobState
 from support.callers import USER, Caller, Json, Tenant, refused
 from support.killing import killed_after
 from support.nights import Night, Stopped

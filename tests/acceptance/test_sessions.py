@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from memplane.application import closing
-from memplane.application.closing import Closed, Read
-from memplane.application.gateway import Write
-from memplane.application.jobs import sessions
-from memplane.application.jobs.steps import Batch
+from memplane.application.jobs import session_jobs
+from memplane.application.jobs.lifecycle_jobs import Batch
+from memplane.application.memories.gateway import Write
+from memplane.application.turns import session_close
+from memplane.application.turns.session_close import Closed, Read
 from memplane.domain.errors import Conflict, PersonalDataRefused
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.nights import NOON, Night, Stopped, after_batches
 
@@ -186,7 +186,7 @@ def test_a_long_conversation_was_first_seen_at_its_beginning(
 ) -> None:
     first = supervisor.say("Which hall is free?")
     talk(supervisor)
-    monkeypatch.setattr(closing, "MOST", 3)  # the last turns alone are read
+    monkeypatch.setattr(session_close, "MOST", 3)  # the last turns alone are read
     closed = close(supervisor)
     assert closed["summary"]["request"] == "We decided to sell the piano."
     recorded = supervisor.get(f"/v1/memories/{closed['memory_id']}/timeline", before=10).json()["items"]
@@ -238,7 +238,7 @@ class TestNight:
         assert Night(tenant).counts("sessions")["closed"] == 1
 
     def test_many_come_in_batches_and_each_once(self, tenant: Tenant, supervisor: Caller) -> None:
-        many = sessions.MOST * 2 + 3
+        many = session_jobs.MOST * 2 + 3
         turns = [
             {"user_id": f"user-{n % 7}", "thread_id": f"thread-{n}", "role": "user", "text": f"Is hall {n} free?"}
             for n in range(many)
@@ -254,14 +254,14 @@ class TestNight:
     ) -> None:
         """Somebody closes it between the look and the transaction."""
         talk(supervisor)
-        kept = sessions._close
+        kept = session_jobs._close
 
         async def later(write: Write, found: object, agent: str) -> Batch:
             await asyncio.to_thread(close, supervisor)
             return await kept(write, found, agent)  # type: ignore[arg-type]  # handed on as it came
 
         night = Night(tenant)
-        monkeypatch.setattr(sessions, "_close", later)
+        monkeypatch.setattr(session_jobs, "_close", later)
         assert night.counts("sessions") == {"closed": 1, "summaries": 0}
         assert tenant.count("memories") == 1
 
@@ -275,7 +275,7 @@ class TestNight:
         kept = supervisor.get("/v1/memories", type="episodic").json()["items"][0]["id"]
         supervisor.say("And the other one?", thread_id="b")
         wired = tenant.server.wired.close_session
-        read, done = wired.read, sessions.closed
+        read, done = wired.read, session_jobs.closed
 
         async def refusing(*given: Any) -> Any:  # noqa: ANN401 - as it came
             if given[3][0] == "b":
@@ -289,7 +289,7 @@ class TestNight:
             return await done(write, found, thread, agent)
 
         with monkeypatch.context() as patched:
-            patched.setattr(*((wired, "read", refusing) if where == "read" else (sessions, "closed", taken)))
+            patched.setattr(*((wired, "read", refusing) if where == "read" else (session_jobs, "closed", taken)))
             assert Night(tenant).counts("sessions") == {"closed": 3, "summaries": 2}
         (row,) = tenant.rows("SELECT * FROM sessions WHERE tenant_id = %(tenant)s AND thread_id = 'b'")
         assert (row["seq"], UUID(str(row["summary_id"]))) == (2, UUID(kept))  # what it was summed up as before stays
@@ -308,7 +308,7 @@ class TestNight:
         ]
 
     def test_killed_between_two_batches_it_goes_on(self, tenant: Tenant, supervisor: Caller) -> None:
-        many = sessions.MOST + 5
+        many = session_jobs.MOST + 5
         turns = [
             {"user_id": USER, "thread_id": f"thread-{n}", "role": "user", "text": f"Is hall {n} free?"}
             for n in range(many)
@@ -317,6 +317,6 @@ class TestNight:
         night = Night(tenant)
         with pytest.raises(Stopped):
             night.run("sessions", progress=after_batches(1))
-        assert tenant.count("sessions") == sessions.MOST
+        assert tenant.count("sessions") == session_jobs.MOST
         assert night.counts("sessions") == {"closed": many, "summaries": many}
         assert tenant.count("memories") == many

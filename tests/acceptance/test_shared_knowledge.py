@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.adapters.policy import shipped_policies
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.nights import Night
 from support.serving import RunningServer

@@ -15,8 +15,8 @@ import httpx2
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE
 from support.process import PATIENCE, ServeProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="ends a server with SIGTERM")]

@@ -5,7 +5,7 @@ from math import exp
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Tenant
 from support.model_server import ModelServer, called
 from support.nights import Night, age, ago, state

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memplane.domain.lifecycle import LifecycleRules
+from memplane.domain.memory.lifecycle import LifecycleRules
 from support.callers import THREAD, USER, Caller, Tenant
 from support.nights import Night, age, ago, state
 from support.telling import say, texts, write

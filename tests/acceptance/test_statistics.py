@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.callers import THREAD, USER, Caller, Tenant, refused
 
 BEN = "ben"

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from acceptance.test_erasure_canaries import EVERYWHERE, GONE, SCOPES, STAYS, dump, held, lived, ran
-from memplane.adapters.tenant_tables import IN_USER_EXPORTS, LEFT_OUT
-from memplane.application.jobs.records import Claim
-from memplane.domain.capabilities import Capability
+from memplane.adapters.files.tenant_tables import IN_USER_EXPORTS, LEFT_OUT
+from memplane.application.jobs.job_records import Claim
 from memplane.domain.errors import TenantRemoved
+from memplane.domain.policy.capabilities import Capability
 from support.callers import Caller, Tenant
 from support.cluster import Database
 from support.commands import Result, run

@@ -6,7 +6,7 @@ import httpx2
 import psycopg
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.access_matrix import Access, Tenants, routes
 from support.callers import THREAD, USER, Caller, Tenant
 

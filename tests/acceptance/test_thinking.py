@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.models.prompt_files import prompt_file
-from memplane.adapters.policy_files import shipped_policies
-from memplane.application.gateway import Write
-from memplane.application.jobs.records import Spent
-from memplane.application.jobs.running import Jobs
-from memplane.application.jobs.steps import Batch, Step
-from memplane.application.jobs.thinking import TENANT, Thinking
-from memplane.application.models import Answer, Prompt
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.adapters.policy import shipped_policies
+from memplane.application.jobs.inference.language_model import Answer, Prompt
+from memplane.application.jobs.inference.llm_budget import TENANT, Thinking
+from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.job_runner import Jobs
+from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.memories.gateway import Write
 from memplane.domain.errors import BudgetSpent, MemplaneError, ModelAnswerInvalid, ModelUnavailable, NoModel
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
 from support.callers import USER, Tenant
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, called, model_server, refused, spoken
 from support.nights import NOON, Night

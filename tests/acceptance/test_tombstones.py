@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from memplane.domain.capabilities import Capability
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.capabilities import Capability
 from support.access_matrix import ACCESS, Access, routes
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import BERLIN, REVIEW, decide, listed, queue

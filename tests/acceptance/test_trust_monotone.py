@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from memplane.application.keys import NewKey
-from memplane.domain.policy import Trust
+from memplane.application.keys.api_keys import NewKey
+from memplane.domain.policy.policy import Trust
 from support.cluster import Database
 from support.files import File
 from support.ranks import TENANT, Ranks

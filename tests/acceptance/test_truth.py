@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.promises.checks import (
     BERLIN,

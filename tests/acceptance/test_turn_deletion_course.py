@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from memplane.application import closing
-from memplane.application.closing import Closed, Read
-from memplane.application.gateway import Write
-from memplane.application.jobs import sessions
+from memplane.application.jobs import session_jobs
+from memplane.application.memories.gateway import Write
+from memplane.application.turns import session_close
+from memplane.application.turns.session_close import Closed, Read
 from memplane.client import Forbidden, MemplaneSync, NotFound
-from memplane.domain.capabilities import Capability
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.capabilities import Capability
+from memplane.domain.policy.policy import Trust
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.killing import killed_after
 from support.nights import NOON, Night, Stopped, state
@@ -144,7 +144,7 @@ class TestOnce:
         deleted: list[int] = []
 
         async def late(write: Write, read: Read, thread: str, agent: str) -> Closed:
-            return await closing.closed(write, read, thread, agent)
+            return await session_close.closed(write, read, thread, agent)
 
         reads = type(tenant.server.wired.close_session).read
 
@@ -155,7 +155,7 @@ class TestOnce:
                 deleted.append((await tenant.server.wired.delete_turn(who, UUID(turn))).rev)
             return found
 
-        monkeypatch.setattr(sessions, "closed", late)
+        monkeypatch.setattr(session_jobs, "closed", late)
         monkeypatch.setattr(type(tenant.server.wired.close_session), "read", read)
         assert Night(tenant, NOON + timedelta(days=1)).counts("sessions") == {"closed": 1, "summaries": 1}
         (summary,) = supervisor.get("/v1/memories", user_id=USER, type="episodic").json()["items"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from acceptance.test_erasure_course import dumped, restored
-from memplane.adapters.erasure_ledger import read_ledger
-from memplane.domain.principal import KeyScope
+from memplane.adapters.files.erasure_ledger import read_ledger
+from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Tenant, refused
 from support.cluster import Databases
 from support.serving import RunningServer

@@ -6,8 +6,8 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from memplane.application.keys import AGENT_SCOPES, Rotation
-from memplane.domain.principal import KeyScope
+from memplane.application.keys.api_keys import AGENT_SCOPES, Rotation
+from memplane.domain.identity.principal import KeyScope
 from support.callers import SUPERVISING, THREAD, USER, Caller, Json, Tenant, refused
 from support.consenting import context, decide, lapse, listed, queue
 from support.insights import GOOD, insights, lived

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="r
 # Prints where the installed package and what it carries lie.
 ORIGINS = """
 import json, memplane
-from memplane.adapters.policy_files import shipped_policies
-from memplane.adapters.sql.revisions import scripts_folder
+from memplane.adapters.policy import shipped_policies
+from memplane.adapters.sql.schema.revisions import scripts_folder
 print(json.dumps([str(memplane.__file__), str(scripts_folder()), str(shipped_policies())]))
 """
 

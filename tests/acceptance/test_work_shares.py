@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from memplane.application import remember
-from memplane.application.offload import THREADS
-from memplane.domain.capabilities import Capability
+from memplane.application.limits.offload import THREADS
+from memplane.application.memories import service
+from memplane.domain.policy.capabilities import Capability
 from support.callers import USER, Caller, Tenant, refused
 from support.serving import RunningServer
 from support.sockets import until
@@ -42,14 +42,14 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    made, prepare = Held(), remember.prepare
+    made, prepare = Held(), service.prepare
 
     def prepared(*args: object, **kwargs: object) -> object:
         if SLOW in str(args):
             made.work()
         return prepare(*args, **kwargs)  # type: ignore[arg-type]  # as they came
 
-    monkeypatch.setattr(remember, "prepare", prepared)
+    monkeypatch.setattr(service, "prepare", prepared)
     yield made
     made.end.set()
 
@@ -126,7 +126,7 @@ class TestDeadline:
 
 ENDLESS = """
 import asyncio
-from memplane.application.offload import Workers
+from memplane.application.limits.offload import Workers
 
 def endless():
     while True:

@@ -19,10 +19,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.application.jobs.records import JobRun
-from memplane.application.jobs.steps import BATCH
-from memplane.domain.working import NIGHTLY, JobState
+from memplane.adapters.policy import shipped_policies
+from memplane.application.jobs.job_records import JobRun
+from memplane.application.jobs.lifecycle_jobs import BATCH
+from memplane.domain.jobs.job_definitions import NIGHTLY, JobState
 from support.callers import Tenant
 from support.cluster import Database, Databases
 from support.process import PATIENCE

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support import writing_cases as cases
 from support.callers import THREAD, USER, Caller, Tenant, refused
 

@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from memplane.application.keys import NewKey
+from memplane.application.keys.api_keys import NewKey
 from memplane.bootstrap import Application
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings
 from support.access_matrix import ACCESS, Access

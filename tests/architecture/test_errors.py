@@ -9,7 +9,7 @@ import pytest
 
 import memplane
 from memplane.domain import errors
-from memplane.entrypoints.http import problems
+from memplane.entrypoints.http.middleware import problems
 
 # What a caller cannot mend: the details are for the operator's log.
 OPERATORS = (errors.PolicyError, errors.SettingsError, errors.StorageError)

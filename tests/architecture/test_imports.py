@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLANTED = {
-    "a rule that imports an adapter": ("domain/planted.py", "import memplane.adapters.sql.tables"),
+    "a rule that imports an adapter": ("domain/planted.py", "import memplane.adapters.sql.schema.tables"),
     "a use case that imports the wiring": ("application/planted.py", "import memplane.bootstrap"),
     "a use case that imports a driver": ("application/planted.py", "import psycopg"),
     "a rule that looks at the system": ("domain/planted.py", "import os"),

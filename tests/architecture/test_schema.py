@@ -3,9 +3,9 @@
 import pytest
 import sqlalchemy as sa
 
-from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.tenant_removals import OPERATOR
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.postgres.rate_buckets import PASSING
+from memplane.adapters.postgres.tenant_removal import OPERATOR
+from memplane.adapters.sql.schema.tables import metadata
 
 NOT_BY_TENANT = {
     "ix_api_keys_key": "finds a caller's key before its tenant is known; row-level security shows that row alone"

@@ -17,101 +17,157 @@ ADAPTERS = ROOT / "platform" / "memplane" / "adapters"
 # Writes that the gateway has authorised, keyed by the transaction's tenant and by a record that the caller named or
 # holds locked, and reads of what a scoped statement has found. Whoever adds one says why it needs no predicate.
 KEYED = {
-    "sql/prepared.py _ACTIVE_OF_USER": "the beginning of the two below",
-    "sql/prepared.py SAME_VALUE": "finds the new memory itself, by its user and its value",
-    "sql/prepared.py _NAMED_OR_SAME": "both halves of the one below",
-    "sql/prepared.py SAME_NAME_OR_VALUE": "finds the new memory itself, by its user and its value or name",
-    "sql/prepared.py _STANDS": "the beginning of the two below",
-    "sql/prepared.py _OF_VALUE": "whether the new memory's value is taken; shows nothing of what took it",
-    "sql/prepared.py _OF_NAME_OR_VALUE": "whether the new memory's value or name is taken",
-    "sql/prepared.py REJECTED": "values that nobody may say again, by user and category; shown to nobody",
-    "sql/gateway_stores.py SqlTombstones.rejected_at": "of a verdict that the caller may lift, by its user",
-    "sql/prepared.py LAST_RECORDED": "when a user whom the caller may write was written to last",
-    "sql/gateway_stores.py SqlGraph.conflicts": "of memories that a scoped read has brought; only counted",
-    "sql/prepared.py PAST_OF_NAME": "finds what the new memory was, by its user and its name; shown in scope",
-    "sql/prepared.py replacing": "stores a memory that `lock` has found through the predicate",
-    "sql/stores.py SqlMemories.share_material": "of a memory that a scoped read has found, for a part of it; not shown",
-    "sql/stores.py SqlThreads.release_names": "takes names from turns that `existing_turns` has found",
-    "sql/stores.py SqlThreads.existing_turns": "finds by the caller's own names for turns that it may write",
-    "sql/stores.py SqlJournal.count_accesses": "counts ids that a scoped read has returned, and returns nothing",
-    "sql/removals.py SqlRemovals.lock": "locks a turn that a scoped read has brought, by its user too",
-    "sql/removals.py SqlRemovals.said": "other turns of facts that follow a deleted one; shown to nobody",
-    "sql/removals.py SqlRemovals.remove": "removes a turn that `lock` has locked",
-    "sql/upkeep.py SqlUpkeep.purge": "removes memories that are locked, found through the predicate or by a job",
-    "sql/activity.py SqlActivity._been_away": "when users of a write were last there; shown to nobody",
-    "sql/user_settings.py SqlUsage.of_user": "numbers of what is stored of a user whom the caller may touch; no memory",
-    "sql/user_settings.py tenant_usage": "numbers of what is stored in the tenant; no memory",
-    "sql/upkeep.py _may_fade": "a condition of the two statements of the work of the night",
-    "sql/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
-    "sql/upkeep.py SqlUpkeep.users_of_derived": "names users to lock, whose memories rest on sources; shown to nobody",
-    "sql/upkeep.py SqlUpkeep.derived": "what follows a source that the caller deletes, wherever it is; not shown",
-    "sql/upkeep.py SqlUpkeep.due": "the work of the night, on all of a tenant; shown to nobody",
-    "sql/upkeep.py SqlUpkeep._locked": "of what `due` or `weighed` has found, for the work of the night",
-    "sql/upkeep.py SqlUpkeep._set": "changes memories that `_locked` has locked",
-    "sql/upkeep.py SqlUpkeep.crowded": "names users to the work of the night; shown to nobody",
-    "sql/upkeep.py SqlUpkeep.weighed": "numbers of a user's memories, for the work of the night",
-    "sql/upkeep.py SqlUpkeep.tally": "counts and averages over a tenant, for its operator",
-    "sql/enrichments.py SqlEnrichments._unseen": "the work of the night, on all of a tenant; shown to nobody",
-    "sql/enrichments.py SqlEnrichments.mark": "notes at memories that `lock` has locked who looked at them",
-    "sql/repairs.py SqlTextRepairs.gone": "whether what a memory rests on is there; shown to nobody",
-    "sql/repairs.py SqlTextRepairs.rest_on": "changes memories that `lock` has locked",
-    "sql/repairs.py SqlTextRepairs._memories": "of what the work of the night has found; shown to nobody",
-    "sql/graph_repairs.py _joins": "whether a relation joins memories of one user, within a statement; shown to nobody",
-    "sql/graph_repairs.py _names": "the same of a memory and an entity",
-    "sql/graph_repairs.py SqlRepairs.relations": "whose the ends of relations are, for the work of the night",
-    "sql/graph_repairs.py SqlRepairs.mentions": "whose memories mention entities, for the work of the night",
-    "sql/graph_repairs.py SqlRepairs.placings": "places of a tenant's memories, for the work of the night",
-    "sql/graph_repairs.py SqlRepairs.around": "vectors of users whom `placings` has found, for the work of the night",
-    "sql/co_recalls.py SqlCoRecalls._users": "whose memories are that a scoped read has returned; shown to nobody",
-    "sql/co_recalls.py SqlCoRecalls.users": "names users to the work of the night; shown to nobody",
-    "sql/co_recalls.py SqlCoRecalls.of": "counts of pairs of users, for the work of the night; shown to nobody",
-    "postgres/scopes.py freshen": "says that units changed which the work of the night has locked",
-    "sql/closings.py SqlClosings.begun": "when a thread began whose turns a scoped read has brought",
-    "sql/closings.py SqlClosings.unread": "turns of closed conversations, for the work of the night; shown to nobody",
-    "sql/closings.py SqlClosings.left": "which of the turns that `unread` has brought are still there",
-    "sql/closings.py SqlClosings.resting": "reads how many turns a thread has, for the work of the night",
-    "sql/pairs.py SqlPairs.next_user": "names a user to the work of the night; shown to nobody",
-    "sql/pairs.py SqlPairs.glanced": "numbers of a user's memories, for the work of the night",
-    "sql/pairs.py SqlPairs.pooled": "of what `glanced` has found, for the work of the night",
-    "sql/job_users.py SqlJobUsers.due": "names users to the work of the night, and their threads; shown to nobody",
-    "sql/job_users.py SqlJobUsers._memories": "names users to the work of the night; shown to nobody",
-    "sql/job_users.py SqlJobUsers._turns": "the same of turns",
-    "sql/job_users.py SqlJobUsers.there": "which turns of a user, whom a scoped read has brought, are still there",
-    "sql/portable_store.py SqlPortableStore.holders": "whose an id of an import is; shown to nobody",
-    "sql/portable_store.py SqlPortableStore.speakers": "whose a turn's id of an import is; shown to nobody",
-    "sql/portable_store.py SqlPortableStore.rivals": "how heavy those are that hold values of an import's own user",
-    "sql/vectors.py SqlVectors.count": "counts what there is of a tenant, for its operator",
-    "postgres/scopes.py horizon": "says which transaction was the last to change a unit, and nothing of the unit",
-    "postgres/scopes.py changed": "names units of the user that leave what is remembered of a scope; shown to nobody",
+    "sql/queries/write_statements.py _ACTIVE_OF_USER": "the beginning of the two below",
+    "sql/queries/write_statements.py SAME_VALUE": "finds the new memory itself, by its user and its value",
+    "sql/queries/write_statements.py _NAMED_OR_SAME": "both halves of the one below",
+    "sql/queries/write_statements.py SAME_NAME_OR_VALUE": (
+        "finds the new memory itself, by its user and its value or name"
+    ),
+    "sql/queries/write_statements.py _STANDS": "the beginning of the two below",
+    "sql/queries/write_statements.py _OF_VALUE": (
+        "whether the new memory's value is taken; shows nothing of what took it"
+    ),
+    "sql/queries/write_statements.py _OF_NAME_OR_VALUE": "whether the new memory's value or name is taken",
+    "sql/queries/write_statements.py REJECTED": (
+        "values that nobody may say again, by user and category; shown to nobody"
+    ),
+    "sql/stores/gateway_stores.py SqlTombstones.rejected_at": "of a verdict that the caller may lift, by its user",
+    "sql/queries/write_statements.py LAST_RECORDED": "when a user whom the caller may write was written to last",
+    "sql/stores/gateway_stores.py SqlGraph.conflicts": "of memories that a scoped read has brought; only counted",
+    "sql/queries/write_statements.py PAST_OF_NAME": (
+        "finds what the new memory was, by its user and its name; shown in scope"
+    ),
+    "sql/queries/write_statements.py replacing": "stores a memory that `lock` has found through the predicate",
+    "sql/stores/memory_stores.py SqlMemories.share_material": (
+        "of a memory that a scoped read has found, for a part of it; not shown"
+    ),
+    "sql/stores/memory_stores.py SqlThreads.release_names": "takes names from turns that `existing_turns` has found",
+    "sql/stores/memory_stores.py SqlThreads.existing_turns": (
+        "finds by the caller's own names for turns that it may write"
+    ),
+    "sql/stores/memory_stores.py SqlJournal.count_accesses": (
+        "counts ids that a scoped read has returned, and returns nothing"
+    ),
+    "sql/stores/turn_deletions.py SqlRemovals.lock": "locks a turn that a scoped read has brought, by its user too",
+    "sql/stores/turn_deletions.py SqlRemovals.said": "other turns of facts that follow a deleted one; shown to nobody",
+    "sql/stores/turn_deletions.py SqlRemovals.remove": "removes a turn that `lock` has locked",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.purge": (
+        "removes memories that are locked, found through the predicate or by a job"
+    ),
+    "sql/stores/activity.py SqlActivity._been_away": "when users of a write were last there; shown to nobody",
+    "sql/stores/user_settings.py SqlUsage.of_user": (
+        "numbers of what is stored of a user whom the caller may touch; no memory"
+    ),
+    "sql/stores/user_settings.py tenant_usage": "numbers of what is stored in the tenant; no memory",
+    "sql/stores/jobs/upkeep.py _may_fade": "a condition of the two statements of the work of the night",
+    "sql/stores/jobs/upkeep.py _holds_a_field": "a condition of the two statements of the work of the night",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.users_of_derived": (
+        "names users to lock, whose memories rest on sources; shown to nobody"
+    ),
+    "sql/stores/jobs/upkeep.py SqlUpkeep.derived": (
+        "what follows a source that the caller deletes, wherever it is; not shown"
+    ),
+    "sql/stores/jobs/upkeep.py SqlUpkeep.due": "the work of the night, on all of a tenant; shown to nobody",
+    "sql/stores/jobs/upkeep.py SqlUpkeep._locked": "of what `due` or `weighed` has found, for the work of the night",
+    "sql/stores/jobs/upkeep.py SqlUpkeep._set": "changes memories that `_locked` has locked",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.crowded": "names users to the work of the night; shown to nobody",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.weighed": "numbers of a user's memories, for the work of the night",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.tally": "counts and averages over a tenant, for its operator",
+    "sql/stores/jobs/enrichments.py SqlEnrichments._unseen": (
+        "the work of the night, on all of a tenant; shown to nobody"
+    ),
+    "sql/stores/jobs/enrichments.py SqlEnrichments.mark": "notes at memories that `lock` has locked who looked at them",
+    "sql/stores/jobs/text_repairs.py SqlTextRepairs.gone": "whether what a memory rests on is there; shown to nobody",
+    "sql/stores/jobs/text_repairs.py SqlTextRepairs.rest_on": "changes memories that `lock` has locked",
+    "sql/stores/jobs/text_repairs.py SqlTextRepairs._memories": (
+        "of what the work of the night has found; shown to nobody"
+    ),
+    "sql/stores/jobs/graph_repairs.py _joins": (
+        "whether a relation joins memories of one user, within a statement; shown to nobody"
+    ),
+    "sql/stores/jobs/graph_repairs.py _names": "the same of a memory and an entity",
+    "sql/stores/jobs/graph_repairs.py SqlRepairs.relations": (
+        "whose the ends of relations are, for the work of the night"
+    ),
+    "sql/stores/jobs/graph_repairs.py SqlRepairs.mentions": (
+        "whose memories mention entities, for the work of the night"
+    ),
+    "sql/stores/jobs/graph_repairs.py SqlRepairs.placings": "places of a tenant's memories, for the work of the night",
+    "sql/stores/jobs/graph_repairs.py SqlRepairs.around": (
+        "vectors of users whom `placings` has found, for the work of the night"
+    ),
+    "sql/stores/jobs/co_recalls.py SqlCoRecalls._users": (
+        "whose memories are that a scoped read has returned; shown to nobody"
+    ),
+    "sql/stores/jobs/co_recalls.py SqlCoRecalls.users": "names users to the work of the night; shown to nobody",
+    "sql/stores/jobs/co_recalls.py SqlCoRecalls.of": (
+        "counts of pairs of users, for the work of the night; shown to nobody"
+    ),
+    "postgres/scope_cache.py freshen": "says that units changed which the work of the night has locked",
+    "sql/stores/session_closings.py SqlClosings.begun": "when a thread began whose turns a scoped read has brought",
+    "sql/stores/session_closings.py SqlClosings.unread": (
+        "turns of closed conversations, for the work of the night; shown to nobody"
+    ),
+    "sql/stores/session_closings.py SqlClosings.left": "which of the turns that `unread` has brought are still there",
+    "sql/stores/session_closings.py SqlClosings.resting": (
+        "reads how many turns a thread has, for the work of the night"
+    ),
+    "sql/stores/jobs/pairs.py SqlPairs.next_user": "names a user to the work of the night; shown to nobody",
+    "sql/stores/jobs/pairs.py SqlPairs.glanced": "numbers of a user's memories, for the work of the night",
+    "sql/stores/jobs/pairs.py SqlPairs.pooled": "of what `glanced` has found, for the work of the night",
+    "sql/stores/jobs/job_users.py SqlJobUsers.due": (
+        "names users to the work of the night, and their threads; shown to nobody"
+    ),
+    "sql/stores/jobs/job_users.py SqlJobUsers._memories": "names users to the work of the night; shown to nobody",
+    "sql/stores/jobs/job_users.py SqlJobUsers._turns": "the same of turns",
+    "sql/stores/jobs/job_users.py SqlJobUsers.there": (
+        "which turns of a user, whom a scoped read has brought, are still there"
+    ),
+    "sql/stores/portable_store.py SqlPortableStore.holders": "whose an id of an import is; shown to nobody",
+    "sql/stores/portable_store.py SqlPortableStore.speakers": "whose a turn's id of an import is; shown to nobody",
+    "sql/stores/portable_store.py SqlPortableStore.rivals": (
+        "how heavy those are that hold values of an import's own user"
+    ),
+    "sql/stores/vectors.py SqlVectors.count": "counts what there is of a tenant, for its operator",
+    "postgres/scope_cache.py horizon": "says which transaction was the last to change a unit, and nothing of the unit",
+    "postgres/scope_cache.py changed": (
+        "names units of the user that leave what is remembered of a scope; shown to nobody"
+    ),
     "postgres/session.py _flushing": "counts the rows that the same statement added",
     "postgres/session.py _adding": "adds rows that the gateway has authorised, and reads them from its parameter alone",
     "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
-    "sql/erasures.py SqlErasures.memories": "all of a user who is being erased; shown to nobody",
-    "sql/erasures.py SqlErasures.turns": "the same of turns",
-    "sql/erasures.py SqlErasures.drawn": "what was derived from a user who is being erased; shown to nobody",
-    "sql/erasures.py SqlErasures.count": "counts what there is of a user, for a fully trusted administrator",
-    "sql/erasures.py SqlErasures.users": "names users to the replay of erasures; shown to nobody",
-    "sql/user_merges.py SqlUserMerges.active": "what a user rejects who is merged into this one; shown to nobody",
-    "sql/user_merges.py SqlUserMerges.versions": "numbers of memories that a merge has moved",
-    "sql/user_merges.py Moving.memories": "memories of a user that is merged, for a fully trusted administrator",
-    "sql/user_merges.py Moving.threads": "the same of turns",
-    "sql/user_unmerges.py TakingBack._threads": "gives turns back that a merge has moved",
-    "sql/user_unmerges.py TakingBack._continued": "how many turns threads have that a merge has moved",
-    "sql/user_unmerges.py TakingBack._memories": "gives memories back that a merge has moved",
-    "sql/user_unmerges.py TakingBack._unchanged": "which of them nobody has changed since",
-    "sql/user_unmerges.py TakingBack._entities": "whose memories mention an entity; shown to nobody",
-    "sql/user_unmerges.py TakingBack._unlink": "whose memories a relation ends at; shown to nobody",
-    "sql/reverts.py SqlReverts.users": "names users of whom a writer wrote, for a fully trusted administrator",
-    "sql/reverts.py SqlReverts.turns": "turns that are taken back, by their key; shown to nobody",
-    "sql/reverts.py SqlReverts.memories": "of what the history of a writer names, for a fully trusted administrator",
-    "sql/reverts.py SqlReverts.ended_by": "memories in whose place are those that are taken back; shown to nobody",
-    "sql/reverts.py SqlReverts.changed_since": "what stands beside memories that come back; shown to nobody",
-    "sql/reverts.py SqlReverts.holding": "whether values and names of memories that come back are taken",
-    "sql/reverts.py SqlReverts.rejected": "values that nobody may say again, by user; shown to nobody",
-    "sql/reverts.py SqlReverts.replace": "stores memories that `memories` has locked",
-    "sql/reverts.py SqlReverts.remove_turns": "removes turns that `turns` has found",
-    "sql/reverts.py SqlReverts.unfold": "which of the memories of an undo record are still there",
-    "postgres/tenant_removals.py RemoveTenant._emptied": "all of a tenant that is being removed; shown to nobody",
+    "sql/stores/erasures.py SqlErasures.memories": "all of a user who is being erased; shown to nobody",
+    "sql/stores/erasures.py SqlErasures.turns": "the same of turns",
+    "sql/stores/erasures.py SqlErasures.drawn": "what was derived from a user who is being erased; shown to nobody",
+    "sql/stores/erasures.py SqlErasures.count": "counts what there is of a user, for a fully trusted administrator",
+    "sql/stores/erasures.py SqlErasures.users": "names users to the replay of erasures; shown to nobody",
+    "sql/stores/user_merges.py SqlUserMerges.active": (
+        "what a user rejects who is merged into this one; shown to nobody"
+    ),
+    "sql/stores/user_merges.py SqlUserMerges.versions": "numbers of memories that a merge has moved",
+    "sql/stores/user_merges.py Moving.memories": "memories of a user that is merged, for a fully trusted administrator",
+    "sql/stores/user_merges.py Moving.threads": "the same of turns",
+    "sql/stores/user_unmerges.py TakingBack._threads": "gives turns back that a merge has moved",
+    "sql/stores/user_unmerges.py TakingBack._continued": "how many turns threads have that a merge has moved",
+    "sql/stores/user_unmerges.py TakingBack._memories": "gives memories back that a merge has moved",
+    "sql/stores/user_unmerges.py TakingBack._unchanged": "which of them nobody has changed since",
+    "sql/stores/user_unmerges.py TakingBack._entities": "whose memories mention an entity; shown to nobody",
+    "sql/stores/user_unmerges.py TakingBack._unlink": "whose memories a relation ends at; shown to nobody",
+    "sql/stores/reverts.py SqlReverts.users": "names users of whom a writer wrote, for a fully trusted administrator",
+    "sql/stores/reverts.py SqlReverts.turns": "turns that are taken back, by their key; shown to nobody",
+    "sql/stores/reverts.py SqlReverts.memories": (
+        "of what the history of a writer names, for a fully trusted administrator"
+    ),
+    "sql/stores/reverts.py SqlReverts.ended_by": (
+        "memories in whose place are those that are taken back; shown to nobody"
+    ),
+    "sql/stores/reverts.py SqlReverts.changed_since": "what stands beside memories that come back; shown to nobody",
+    "sql/stores/reverts.py SqlReverts.holding": "whether values and names of memories that come back are taken",
+    "sql/stores/reverts.py SqlReverts.rejected": "values that nobody may say again, by user; shown to nobody",
+    "sql/stores/reverts.py SqlReverts.replace": "stores memories that `memories` has locked",
+    "sql/stores/reverts.py SqlReverts.remove_turns": "removes turns that `turns` has found",
+    "sql/stores/reverts.py SqlReverts.unfold": "which of the memories of an undo record are still there",
+    "postgres/tenant_removal.py RemoveTenant._emptied": "all of a tenant that is being removed; shown to nobody",
     "sqlite/search.py _load": "reads by row numbers that a scoped statement of this transaction has found",
 }
 

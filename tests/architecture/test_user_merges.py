@@ -1,7 +1,7 @@
 """A merge of users handles every table, or says why it leaves one alone."""
 
-from memplane.adapters.sql.tables import metadata
-from memplane.adapters.sql.user_merge_rows import HANDLED, LEFT
+from memplane.adapters.sql.schema.tables import metadata
+from memplane.adapters.sql.stores.user_merge_rows import HANDLED, LEFT
 
 
 def test_every_table_is_handled_or_left_for_a_reason() -> None:

@@ -10,7 +10,7 @@ from pgvector.psycopg import register_vector
 
 from integration.commands import Served, reachable_folder, serving
 from memplane.adapters.postgres.arrays import register_arrays
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.sql.schema.tables import metadata
 from support.busy import FILLING
 from support.cluster import Database, Databases
 from support.filling import insert

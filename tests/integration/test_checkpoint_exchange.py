@@ -6,12 +6,12 @@ import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from memplane.adapters.postgres.checkpoint_exchange import MOST, CheckpointExchange
+from memplane.adapters.postgres.checkpoint_pipeline import MOST, CheckpointExchange
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.domain.errors import NotFound, StaleCheckpoint, StorageError
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
 from support.graph_stores import running

@@ -23,9 +23,9 @@ from integration.commands import (
     reachable_folder,
     run,
 )
-from memplane.adapters.policy_files import shipped_policies
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE
+from memplane.adapters.policy import shipped_policies
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from integration.commands import Served, run
 from memplane.client import MemplaneSync
-from memplane.domain.entities import mentions
-from memplane.entrypoints.cli.entities import Kind
+from memplane.domain.language.entities import mentions
+from memplane.entrypoints.cli.commands.entities import Kind
 
 NOBODY = str(UUID(int=0))
 

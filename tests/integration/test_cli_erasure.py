@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from integration.commands import Served, reachable_folder, serving
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE
 
 
 @pytest.fixture(scope="module", params=["postgres", "sqlite"])

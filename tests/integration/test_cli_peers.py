@@ -13,10 +13,10 @@ from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from integration.commands import PATIENCE, Served
-from memplane.adapters.import_lines import ImportLines, Verification
+from memplane.adapters.files.import_lines import ImportLines, Verification
 from memplane.client import MemplaneSync
 from memplane.client.peers import Conversion, Peer, converted, documents
-from memplane.entrypoints.cli.peer_lines import entries, fill
+from memplane.entrypoints.cli.imports.peer_lines import entries, fill
 from support.cluster import Databases
 from support.commands import Forked, Result, clean_environment
 from support.peer_exports import archive, export, written

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from integration.commands import Result, run
-from memplane.application.keys import NewKey
-from memplane.domain.policy import Trust
+from memplane.application.keys.api_keys import NewKey
+from memplane.domain.policy.policy import Trust
 from support.serving import RunningApplication
 
 OLD, NEW, UNKNOWN = "wordllama-256", "wordllama-128", "wordllama-64"

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from integration.commands import Served, reachable_folder, serving
-from memplane.adapters.policy_files import shipped_policies
+from memplane.adapters.policy import shipped_policies
 from memplane.client import MemplaneSync
 from support.working import until
 

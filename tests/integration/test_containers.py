@@ -14,9 +14,9 @@ import psycopg
 import pytest
 import yaml
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.embedded_binaries import packaged_binaries
-from memplane.adapters.postgres.provision import check_schema, migrate, worker_url
+from memplane.adapters.postgres.embedded.embedded_binaries import packaged_binaries
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import check_schema, migrate, worker_url
 from memplane.adapters.postgres.queue import require_worker
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.settings import Settings

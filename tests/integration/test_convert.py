@@ -15,11 +15,11 @@ import sqlalchemy as sa
 
 import memplane
 from integration.commands import Result, run
-from memplane.adapters.conversion import MARK, Conversion, Side, canonical
-from memplane.adapters.postgres import provision as postgres
-from memplane.adapters.sql import tables
-from memplane.adapters.sql.types import Embedding, TextList, UtcTime
-from memplane.adapters.sqlite import provision as sqlite
+from memplane.adapters.conversion.conversion import MARK, Conversion, Side, canonical
+from memplane.adapters.postgres import provisioning as postgres
+from memplane.adapters.sql.schema import tables
+from memplane.adapters.sql.schema.types import Embedding, TextList, UtcTime
+from memplane.adapters.sqlite import provisioning as sqlite
 from memplane.domain.errors import Conflict, NotFound, NotSupported, SettingsError
 from support.cluster import Database
 

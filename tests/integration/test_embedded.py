@@ -18,8 +18,8 @@ import pytest
 import sqlalchemy
 
 from integration.commands import start_embedded
-from memplane.adapters.postgres import embedded, embedded_binaries, embedded_files, embedded_server
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded import embedded_binaries, embedded_files, embedded_postgres, embedded_server
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.domain.errors import EmbeddedPostgresError
 
 ROOT = os.geteuid() == 0
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 KEEPER = """
 import json, sys
 from pathlib import Path
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 with EmbeddedPostgres.start(Path(sys.argv[1]), durable=False) as server:
     print(json.dumps({"owned": server.owned, "pid": server.pid, "url": server.admin_conninfo}), flush=True)
     sys.stdin.read()
@@ -212,7 +212,7 @@ def test_a_killed_backend_is_the_servers_own_affair(data: Path) -> None:
 def test_a_server_that_keeps_dying_stays_down(
     data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(embedded, "RESTARTS", 1)
+    monkeypatch.setattr(embedded_postgres, "RESTARTS", 1)
     with start_embedded(data) as server:
         first = server.pid
         assert first is not None

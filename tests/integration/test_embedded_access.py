@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from integration.commands import start_embedded
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 
 ROLES = ("postgres", "memplane_owner", "memplane_app")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
@@ -39,7 +39,7 @@ import os, pwd, sys
 from pathlib import Path
 import psycopg
 from memplane.adapters.postgres import embedded, embedded_binaries
-from memplane.adapters.postgres.embedded_files import Account
+from memplane.adapters.postgres.embedded.embedded_files import Account
 entry = pwd.getpwnam(sys.argv[1])
 account = Account(entry.pw_uid, entry.pw_gid, entry.pw_name)
 binaries = embedded_binaries.reachable_binaries(

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from integration.commands import start_embedded
-from memplane.adapters.postgres import embedded, embedded_binaries, embedded_server
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded import embedded_binaries, embedded_postgres, embedded_server
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.domain.errors import EmbeddedPostgresError
 
 ROOT = os.geteuid() == 0
@@ -66,8 +66,8 @@ def test_binaries_that_postgresql_cannot_reach_are_copied_once(base: Path, monke
     for name in (package.name, f"{package.name}.libs"):
         (closed / name).symlink_to(package.with_name(name))
     binaries = closed / package.name / "pginstall18" / "bin"
-    monkeypatch.setattr(embedded, "packaged_binaries", lambda: binaries)
-    monkeypatch.setattr(embedded, "default_caches", lambda _: (cache,))
+    monkeypatch.setattr(embedded_postgres, "packaged_binaries", lambda: binaries)
+    monkeypatch.setattr(embedded_postgres, "default_caches", lambda _: (cache,))
     cache.mkdir()
     cache.chmod(0o777)
     with pytest.raises(EmbeddedPostgresError, match="can reach neither"):  # anybody could plant a binary there

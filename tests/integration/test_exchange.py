@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.exchange import (
+from memplane.adapters.postgres.pipeline import (
     PLAN_SECONDS,
     Exchange,
     ExchangeConnection,
@@ -16,9 +16,9 @@ from memplane.adapters.postgres.exchange import (
     converted,
 )
 from memplane.adapters.postgres.storage import PostgresStorage, Timeouts
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.domain.errors import StorageError, StorageUnavailable
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 from support.cluster import Database
 
 BEGINNING = Statement("SELECT set_config('memplane.tenant', %(tenant)s, true)", {"tenant": "acme"})
@@ -101,7 +101,7 @@ def test_one_statement_at_once_that_is_refused_breaks_the_connection(database: D
 
 def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("memplane.adapters.postgres.exchange.monotonic", lambda: now[0])
+    monkeypatch.setattr("memplane.adapters.postgres.pipeline.monotonic", lambda: now[0])
     with psycopg.connect(database.admin_url) as admin:
         admin.execute("CREATE TABLE grows (n int) WITH (autovacuum_enabled = false)")
         admin.execute("GRANT SELECT ON grows TO PUBLIC")

@@ -8,13 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.exchange import WRITING, Exchange, ExchangeConnection, as_dicts
+from memplane.adapters.postgres.pipeline import WRITING, Exchange, ExchangeConnection, as_dicts
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sql.statements import Statement
-from memplane.application.checkpoint_records import Thread
+from memplane.adapters.sql.queries.read_statements import Statement
+from memplane.application.checkpoints.checkpoint_records import Thread
 from memplane.application.transaction import CheckpointStore
 from memplane.domain.errors import Conflict, StorageError, StorageUnavailable
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 from support.cluster import Database
 
 BEGINNING = Statement("SELECT set_config('memplane.tenant', %(tenant)s, true)", {"tenant": "acme"})

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.application.keys import NewKey
+from memplane.application.keys.api_keys import NewKey
 from memplane.domain.errors import StorageError, StorageUnavailable
-from memplane.domain.policy import Trust
+from memplane.domain.policy.policy import Trust
 from support.cluster import Database
 from support.serving import PATIENCE, RunningApplication
 from support.working import until

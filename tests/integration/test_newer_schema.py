@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from integration.commands import reachable_folder
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import DATABASE, OWNER_ROLE, migrate
-from memplane.adapters.sql.revisions import head
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import DATABASE, OWNER_ROLE, migrate
+from memplane.adapters.sql.schema.revisions import head
 from memplane.domain.errors import SchemaMismatch
 from support.cluster import Cluster, Database
 from support.commands import run

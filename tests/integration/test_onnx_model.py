@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from integration.commands import run
 from memplane.adapters.embeddings.batching import BatchingEmbedder
 from memplane.adapters.embeddings.onnx_model import BATCH_TOKENS, OnnxModel, onnx_model
-from memplane.application.vectors import Vector
+from memplane.application.recall.search_material import Vector
 from memplane.bootstrap import Application
 from memplane.domain.errors import EmbeddingMismatch, SettingsError
 from support.cluster import Database

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import memplane
-from memplane.adapters.policy_files import shipped_policies
+from memplane.adapters.policy import shipped_policies
 from memplane.client import Invalid, Memplane
 
 MAIL, CARD = "ana@example.org", "4111 1111 1111 1111"

@@ -20,7 +20,7 @@ from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 from support.cluster import Database
 from support.plan_reads import OF_A_TENANT, READERS, READS
 from support.plan_writes import INSERTS, LISTS, OF_A_NIGHT, OF_NOBODY, OTHERWISE, STORES, WRITES

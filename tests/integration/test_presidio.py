@@ -12,10 +12,10 @@ import pytest
 import memplane
 from memplane.adapters.pii.presidio import presidio
 from memplane.adapters.pii.union import IDS, UnionFinder
-from memplane.adapters.policy_files import shipped_policies
+from memplane.adapters.policy import shipped_policies
 from memplane.client import Invalid
 from memplane.domain.errors import SettingsError
-from memplane.domain.pii import find
+from memplane.domain.privacy.pii import find
 
 pytest.importorskip("presidio_analyzer")
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from memplane.adapters.sql.revisions import scripts_folder
+from memplane.adapters.sql.schema.revisions import scripts_folder
 from support.cluster import Cluster, Database
 
 SCHEMA = "procrastinate"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.entrypoints.cli.demo.story import load
 from support.callers import Caller, Tenant
 from support.serving import RunningServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.client import Conflict, MemplaneSync
 from support.process import ServeProcess
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 
-from memplane.adapters.postgres.provision import check_schema, migrate
+from memplane.adapters.postgres.provisioning import check_schema, migrate
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.domain.errors import StorageError, UnsafeRole
 from support.cluster import Cluster, Database, Databases

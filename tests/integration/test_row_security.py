@@ -7,9 +7,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.tenant_removals import OPERATOR
-from memplane.adapters.sql.tables import APPEND_ONLY, metadata
+from memplane.adapters.postgres.rate_buckets import PASSING
+from memplane.adapters.postgres.tenant_removal import OPERATOR
+from memplane.adapters.sql.schema.tables import APPEND_ONLY, metadata
 from support.cluster import Cluster, Database, Databases
 from support.filling import insert
 

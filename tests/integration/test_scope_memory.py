@@ -11,14 +11,14 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.scopes import Kept, ScopeMemory
+from memplane.adapters.postgres.scope_cache import Kept, ScopeMemory
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.application.ports import Reader
-from memplane.application.vectors import Query
+from memplane.application.recall.search_material import Query
 from memplane.bootstrap import now
 from memplane.domain.errors import StorageUnavailable
-from memplane.domain.scope import Filters, read_scope
-from memplane.domain.terms import terms
+from memplane.domain.language.terms import terms
+from memplane.domain.memory.scope import Filters, read_scope
 from support.callers import USER, Caller, Tenant
 from support.serving import RunningServer
 

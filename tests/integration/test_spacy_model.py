@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from memplane.adapters.extraction.choice import extractors_of
-from memplane.adapters.extraction.rules import RuleExtractor
-from memplane.application.jobs.thinking import Thinking
-from memplane.domain.enrichment import Span
+from memplane.adapters.ner.choice import extractors_of
+from memplane.adapters.ner.rules import RuleExtractor
+from memplane.application.jobs.inference.llm_budget import Thinking
 from memplane.domain.errors import SettingsError
+from memplane.domain.language.enrichment import Span
 from memplane.settings import Settings
 
 

@@ -15,15 +15,15 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from memplane.adapters.sql import prepared, statements
+from memplane.adapters.sql.queries import read_statements, write_statements
 from memplane.adapters.sql.scope import memories_in, turns_in
 from memplane.adapters.sqlite import search
-from memplane.adapters.sqlite.provision import migrate
+from memplane.adapters.sqlite.provisioning import migrate
 from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.memory import MemoryType, Visibility
-from memplane.domain.principal import Reach
-from memplane.domain.scope import Filters, Scope
+from memplane.domain.identity.principal import Reach
+from memplane.domain.memory.memory import MemoryType, Visibility
+from memplane.domain.memory.scope import Filters, Scope
 from support.plan_writes import WRITES
 
 WHOLE = ("ix_memories_user", "ix_memories_scope", "ix_memories_recorded")
@@ -60,7 +60,7 @@ def indexes(told: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("name", SERVED)
 def test_a_lookup_is_served_by_its_own_index(file: sqlite3.Connection, name: str) -> None:
-    told = plan(file, getattr(prepared, name))
+    told = plan(file, getattr(write_statements, name))
     assert indexes(told) == SERVED[name], told
     assert not [line for line in told if line.startswith("SCAN")], told
     if name == "REJECTED":  # within a state of the user's, by every column that is asked for
@@ -91,14 +91,18 @@ def test_a_whole_scope_is_read_from_an_index_alone(file: sqlite3.Connection, sou
 
 
 def test_an_or_would_lead_through_all_memories(file: sqlite3.Connection) -> None:
-    m = prepared.tables.memories.c
+    m = write_statements.tables.memories.c
     condition = sa.or_(m.external_id == "x", m.value_hash == "x")
     told = plan(file, sa.select(m.id).where(m.tenant_id == "x", m.user_id == "x", condition))
     assert indexes(told) & set(WHOLE), told
 
 
 def test_every_lookup_of_the_write_path_is_here() -> None:
-    kept = {name for name, value in vars(prepared).items() if isinstance(value, sa.Select) and not name.startswith("_")}
+    kept = {
+        name
+        for name, value in vars(write_statements).items()
+        if isinstance(value, sa.Select) and not name.startswith("_")
+    }
     assert kept - {"ALIASED", "NAMED"} == set(SERVED)  # these two are served by the index of their tables' names
 
 
@@ -115,7 +119,7 @@ def test_conflicts_do_not_lead_through_those_of_others(file: sqlite3.Connection,
 
 
 def _conflicts(file: sqlite3.Connection, scope: Scope, ids: list[UUID] | None) -> list[str]:
-    found = statements.conflicts(scope, search.SYNTAX, ids, None, 50)
+    found = read_statements.conflicts(scope, search.SYNTAX, ids, None, 50)
     return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {found.sql}", search.SYNTAX.bound(found.values))]
 
 

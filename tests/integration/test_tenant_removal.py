@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from integration.commands import Served, clean_environment, run
 from integration.test_convert import fill, held
-from memplane.adapters.conversion import Side
-from memplane.adapters.postgres import provision, tenant_removals
-from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.tenant_removals import BATCH, DELETED, RemoveTenant
-from memplane.adapters.sql import tables
+from memplane.adapters.conversion.conversion import Side
+from memplane.adapters.postgres import provisioning, tenant_removal
+from memplane.adapters.postgres.rate_buckets import PASSING
+from memplane.adapters.postgres.tenant_removal import BATCH, DELETED, RemoveTenant
+from memplane.adapters.sql.schema import tables
 from memplane.bootstrap import now
 from memplane.domain.errors import Conflict, StorageUnavailable
 from support.cluster import Database
@@ -31,7 +31,7 @@ Notes = list[object]
 @pytest.fixture
 def sides(database: Database) -> Iterator[Sides]:
     """A database as its owner, by the tenant."""
-    engine = provision.checked(database.owner_url)
+    engine = provisioning.checked(database.owner_url)
     yield lambda tenant: Side("server", engine, tenant)
     engine.dispose()
 
@@ -161,7 +161,7 @@ def test_a_transaction_that_never_ends_stops_it_before_anything_is_deleted(
 ) -> None:
     plant(database, GONE, 3)
     with monkeypatch.context() as hurried, psycopg.connect(database.url) as reading:
-        hurried.setattr(tenant_removals, "WAIT_SECONDS", 0.2)
+        hurried.setattr(tenant_removal, "WAIT_SECONDS", 0.2)
         reading.execute("SELECT 1")
         with pytest.raises(StorageUnavailable, match="nothing was deleted"):
             remove(sides(GONE), []).run("olga")

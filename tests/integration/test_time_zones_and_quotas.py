@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from integration.commands import Served, reachable_folder, serving
-from memplane.adapters.policy_files.loading import shipped_policies
+from memplane.adapters.policy.loading import shipped_policies
 from memplane.client import Invalid, MemplaneSync
 from memplane.client.errors import Forbidden, RateLimited
 

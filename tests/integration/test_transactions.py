@@ -9,14 +9,16 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from memplane.application.keys import NewKey
-from memplane.application.remember import NewMemory
+from memplane.application.keys.api_keys import NewKey
+from memplane.application.memories.service import NewMemory
+from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transaction import Interrupted, UnitOfWork
-from memplane.application.vectors import SearchMaterial
 from memplane.domain.errors import (
     NotFound,
 )
-from memplane.domain.memory import (
+from memplane.domain.identity.principal import KeyScope, Principal, Reach
+from memplane.domain.language.terms import terms
+from memplane.domain.memory.memory import (
     Memory,
     MemoryText,
     MemoryType,
@@ -26,9 +28,7 @@ from memplane.domain.memory import (
     Visibility,
     new_id,
 )
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal, Reach
-from memplane.domain.terms import terms
+from memplane.domain.policy.policy import Trust
 from support.serving import RunningApplication
 
 TENANT = "t1"

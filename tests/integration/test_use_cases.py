@@ -10,17 +10,17 @@ from uuid import UUID
 import pytest
 
 from memplane.adapters.embeddings.batching import BatchingEmbedder
-from memplane.application import accesses as accesses_module
-from memplane.application.accesses import AccessLog
-from memplane.application.browse import Listing
-from memplane.application.embedders import Embedders
-from memplane.application.embedding_guard import EmbeddingGuard
-from memplane.application.ingest import MAX_BATCH
-from memplane.application.keys import NewKey
-from memplane.application.recall import Question
+from memplane.application.keys.api_keys import NewKey
+from memplane.application.memories.browse import Listing
+from memplane.application.memories.service import NewMemory
+from memplane.application.recall import access_log as accesses_module
+from memplane.application.recall.access_log import AccessLog
+from memplane.application.recall.embedders import Embedders
+from memplane.application.recall.embedding_guard import EmbeddingGuard
+from memplane.application.recall.recall import Question
 from memplane.application.records import Access, OperationalEvent
-from memplane.application.remember import NewMemory
-from memplane.application.turns import NewTurn
+from memplane.application.turns.ingestion import MAX_BATCH
+from memplane.application.turns.new_turn import NewTurn
 from memplane.domain.errors import (
     EmbeddingMismatch,
     Invalid,
@@ -31,16 +31,16 @@ from memplane.domain.errors import (
     Unauthenticated,
     VisibilityForbidden,
 )
-from memplane.domain.memory import (
+from memplane.domain.identity.principal import KeyScope, Principal, Reach
+from memplane.domain.memory.memory import (
     MemoryText,
     MemoryType,
     Role,
     Visibility,
     new_id,
 )
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal, Reach
-from memplane.domain.scope import Filters
+from memplane.domain.memory.scope import Filters
+from memplane.domain.policy.policy import Trust
 from support.serving import RunningApplication
 
 TENANT = "t1"

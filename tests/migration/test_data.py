@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from memplane.adapters.sql import migrations
-from memplane.adapters.sql.types import TextList
+from memplane.adapters.sql.schema import migrations
+from memplane.adapters.sql.schema.types import TextList
 from memplane.adapters.sqlite.engine import sync_url
 from support.cluster import Cluster, Databases
 

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from memplane.adapters.postgres.provision import check_schema, migrate
-from memplane.adapters.postgres.rates import PASSING
-from memplane.adapters.postgres.tenant_removals import OPERATOR
-from memplane.adapters.sql import migrations
-from memplane.adapters.sql.revisions import head
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.postgres.provisioning import check_schema, migrate
+from memplane.adapters.postgres.rate_buckets import PASSING
+from memplane.adapters.postgres.tenant_removal import OPERATOR
+from memplane.adapters.sql.schema import migrations
+from memplane.adapters.sql.schema.revisions import head
+from memplane.adapters.sql.schema.tables import metadata
 from memplane.domain.errors import SchemaMismatch, StorageUnavailable
 from support.cluster import Cluster, Database, Databases
 
@@ -110,7 +110,7 @@ def test_migrating_again_changes_nothing(database: Database, cluster: Cluster) -
 
 
 def test_many_who_migrate_at_once_wait_for_each_other(empty: Database, cluster: Cluster) -> None:
-    program = "import sys; from memplane.adapters.postgres.provision import migrate; print(migrate(*sys.argv[1:]))"
+    program = "import sys; from memplane.adapters.postgres.provisioning import migrate; print(migrate(*sys.argv[1:]))"
     command = [sys.executable, "-c", program, empty.owner_url, cluster.app_role, cluster.worker_role]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [head()] * 3
@@ -171,7 +171,7 @@ def test_a_schema_of_a_later_version_is_refused(database: Database) -> None:
 
 
 def test_a_schema_of_an_earlier_version_is_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memplane.adapters.sql.revisions.head", lambda: "later")
+    monkeypatch.setattr("memplane.adapters.sql.schema.revisions.head", lambda: "later")
     with pytest.raises(SchemaMismatch, match=r"needs later: run `memplane migrate`"):
         check_schema(database.url)
 

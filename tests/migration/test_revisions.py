@@ -3,7 +3,7 @@
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from memplane.adapters.sql.revisions import head, revisions, scripts_folder
+from memplane.adapters.sql.schema.revisions import head, revisions, scripts_folder
 
 
 def test_revisions_are_those_of_the_migrations_in_one_line() -> None:

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from memplane.adapters.sql import migrations
-from memplane.adapters.sql.revisions import head
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.sql.schema import migrations
+from memplane.adapters.sql.schema.revisions import head
+from memplane.adapters.sql.schema.tables import metadata
 from memplane.adapters.sqlite.engine import configure, sync_url
-from memplane.adapters.sqlite.provision import checked, migrate, revision
+from memplane.adapters.sqlite.provisioning import checked, migrate, revision
 from memplane.domain.errors import SchemaMismatch, StorageUnavailable
 
 CATALOGUE = "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name <> 'alembic_version'"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.lifecycle import LifecycleRules
+from memplane.domain.memory.lifecycle import LifecycleRules
 from support.callers import USER, Caller, Tenant
 from support.nights import Night, state
 

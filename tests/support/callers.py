@@ -9,11 +9,11 @@ import httpx2
 import psycopg
 from psycopg.rows import dict_row
 
-from memplane.application.keys import AGENT_SCOPES, NewKey
-from memplane.domain.memory import new_id
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
-from memplane.domain.tombstones import value_key
+from memplane.application.keys.api_keys import AGENT_SCOPES, NewKey
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.memory import new_id
+from memplane.domain.memory.tombstones import value_key
+from memplane.domain.policy.policy import Trust
 from support.serving import RunningServer
 
 USER = "ana"

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from memplane.adapters.postgres.embedded import EmbeddedPostgres
-from memplane.adapters.postgres.provision import APP_ROLE, OWNER_ROLE, WORKER_ROLE, migrate, provision_embedded
+from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
+from memplane.adapters.postgres.provisioning import APP_ROLE, OWNER_ROLE, WORKER_ROLE, migrate, provision_embedded
 from support.looks import Rows
 
 SELECTION = "MEMPLANE_TEST_POSTGRES"

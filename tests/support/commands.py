@@ -19,7 +19,7 @@ PATIENCE = 120
 """Seconds after which something that never ends has failed."""
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["memplane.entrypoints.cli.main", "memplane.entrypoints.cli.serving", "memplane.entrypoints.http.app"]
+    ["memplane.entrypoints.cli.main", "memplane.entrypoints.cli.admin.server_process", "memplane.entrypoints.http.app"]
 )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.callers import SUPERVISING, USER, Caller, Json, Tenant
 
 BERLIN, MUNICH, OSLO = (f"The user lives in {city}." for city in ("Berlin", "Munich", "Oslo"))

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import psycopg
 
-from memplane.application.jobs.repairing import KINDS
-from memplane.domain.memory import new_id
+from memplane.application.jobs.reconciliation.reconcile_job import KINDS
+from memplane.domain.memory.memory import new_id
 from support.callers import USER, Caller, Tenant
 from support.cluster import Database
 from support.nights import Night

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from memplane.entrypoints.http.request_log import route_of
+from memplane.entrypoints.http.middleware.request_log import route_of
 
 UNTOLD: list[str] = []
 """Answers of this process that their operations' documentation does not have."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from memplane.adapters.sqlite.provision import migrate
+from memplane.adapters.sqlite.provisioning import migrate
 from memplane.adapters.sqlite.storage import TENANT
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from support.looks import Rows

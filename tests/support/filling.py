@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql.types import Embedding, TextList, UtcTime
+from memplane.adapters.sql.schema.types import Embedding, TextList, UtcTime
 
 # by type, the most particular first
 _FILLERS: tuple[tuple[type[sa.types.TypeEngine[object]], str], ...] = (

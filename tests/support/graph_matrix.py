@@ -9,7 +9,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import empty_checkpoint
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 
 Call = Callable[[Any, str, str], Awaitable[object]]
 """Of a saver or store, a user and a category."""

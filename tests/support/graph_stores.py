@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from memplane.bootstrap import Application, opened
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneStore
 from memplane.entrypoints.langgraph.store import Ground
 from support.cluster import Database

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from psycopg.pq.abc import PGconn
 
 from memplane.adapters.embeddings.choice import encoder_of
-from memplane.adapters.postgres import exchange
+from memplane.adapters.postgres import pipeline
 from memplane.adapters.sqlite import session as sqlite_session
 from memplane.domain.errors import StaleCheckpoint
 from memplane.entrypoints.langgraph import MemplaneSaver
@@ -112,7 +112,7 @@ def _kill_before(nth: int) -> None:
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    talk, fetched = exchange._talk, sqlite_session.fetched
+    talk, fetched = pipeline._talk, sqlite_session.fetched
 
     def talking(pgconn: PGconn, commands: Sequence[Callable[[], None]], awaited: int) -> Any:  # noqa: ANN401 - as the original
         def one(command: Callable[[], None]) -> None:
@@ -128,7 +128,7 @@ def _kill_before(nth: int) -> None:
             counted()
         return fetched(*given, **named)
 
-    exchange._talk = talking
+    pipeline._talk = talking
     sqlite_session.fetched = fetching
 
 

@@ -10,8 +10,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from memplane.bootstrap import opened
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
 from support.files import File

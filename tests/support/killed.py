@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application.jobs.running import LEASE, Jobs
+from memplane.application.jobs.job_runner import LEASE, Jobs
 from memplane.bootstrap import Application
 from memplane.settings import Settings
 

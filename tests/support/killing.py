@@ -8,7 +8,7 @@ import pytest
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application.jobs.running import Jobs
+from memplane.application.jobs.job_runner import Jobs
 from support.nights import Stopped
 
 _SENDING = ("execute", "changed", "rows_of_all")

@@ -7,17 +7,17 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from memplane.application.browse import Listing
-from memplane.application.feedback import Verb
-from memplane.application.recovery import Chosen
-from memplane.application.remember import NewMemory
-from memplane.domain.activity import Activity, Stretch, present_since
+from memplane.application.memories.browse import Listing
+from memplane.application.memories.feedback import Verb
+from memplane.application.memories.recovery import Chosen
+from memplane.application.memories.service import NewMemory
 from memplane.domain.errors import Conflict, MemplaneError
-from memplane.domain.lifecycle import IMPORTANT, STEPS, LifecycleRules, decayed
-from memplane.domain.memory import MemoryText, State, TrustState
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
-from memplane.domain.working import NIGHTLY
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.jobs.job_definitions import NIGHTLY
+from memplane.domain.memory.active_days import Activity, Stretch, present_since
+from memplane.domain.memory.lifecycle import IMPORTANT, STEPS, LifecycleRules, decayed
+from memplane.domain.memory.memory import MemoryText, State, TrustState
+from memplane.domain.policy.policy import Trust
 from support.looks import Rows
 from support.serving import RunningApplication
 

@@ -8,10 +8,10 @@ import pytest
 from annotated_types import Interval, Len
 from pydantic import SecretStr
 
-from memplane.adapters.models.endpoint import Endpoint
-from memplane.adapters.models.prompt_files import prompt_file
-from memplane.adapters.models.pydantic_ai_model import Bounds, PydanticAiModel
-from memplane.application.models import Answer
+from memplane.adapters.llm.endpoint import Endpoint
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.adapters.llm.pydantic_ai_model import Bounds, PydanticAiModel
+from memplane.application.jobs.inference.language_model import Answer
 from memplane.domain.errors import ModelFailed
 from support.model_server import INPUT_TOKENS, OUTPUT_TOKENS, ModelServer, Reply, called
 

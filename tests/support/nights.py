@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from memplane.application.jobs.queueing import JobQueue
-from memplane.application.jobs.records import Claim, JobRun
-from memplane.application.jobs.running import Done, Jobs
-from memplane.domain.working import JobState
+from memplane.application.jobs.job_queue import JobQueue
+from memplane.application.jobs.job_records import Claim, JobRun
+from memplane.application.jobs.job_runner import Done, Jobs
+from memplane.domain.jobs.job_definitions import JobState
 from support.callers import Tenant
 
 NOON = (datetime.now(UTC) + timedelta(days=1, hours=1)).replace(hour=12, minute=0, second=0, microsecond=0)

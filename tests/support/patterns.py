@@ -13,7 +13,7 @@ import memplane
 Placed = tuple[str, re.Pattern[str]]
 """Where a pattern is, and the pattern."""
 _DEPTH = 8
-_OPTIONAL = ("memplane.adapters.models.",)
+_OPTIONAL = ("memplane.adapters.llm.",)
 """Modules that need what is not installed everywhere."""
 
 

@@ -9,20 +9,20 @@ from uuid import UUID
 
 import numpy as np
 
-from memplane.adapters.postgres.scopes import ScopeMemory
+from memplane.adapters.postgres.scope_cache import ScopeMemory
 from memplane.adapters.postgres.search import PostgresReader
-from memplane.adapters.sql.checkpoints import SqlCheckpointReader
-from memplane.adapters.sql.portable import SqlPortableReader
-from memplane.adapters.sql.reader import SqlReader
-from memplane.adapters.sql.tracking import SqlTrackingReader
-from memplane.application.checkpoint_records import Place, Thread, Wanted
+from memplane.adapters.sql.queries.portable_reader import SqlPortableReader
+from memplane.adapters.sql.queries.reader import SqlReader
+from memplane.adapters.sql.queries.tracking_reader import SqlTrackingReader
+from memplane.adapters.sql.stores.checkpoints import SqlCheckpointReader
+from memplane.application.checkpoints.checkpoint_records import Place, Thread, Wanted
+from memplane.application.operations.tracking_records import EventFilters, EventQuery, TurnSpan
+from memplane.application.recall.search_material import Query
 from memplane.application.records import BuriedQuery, EntityQuery, ProposalQuery
-from memplane.application.tracking_records import EventFilters, EventQuery, TurnSpan
-from memplane.application.vectors import Query
-from memplane.domain.consent import ProposalState
-from memplane.domain.memory import RETRIEVABLE_TRUST, Visibility
-from memplane.domain.scope import Filters, Scope
-from memplane.domain.terms import terms
+from memplane.domain.consent.consent_rules import ProposalState
+from memplane.domain.language.terms import terms
+from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Visibility
+from memplane.domain.memory.scope import Filters, Scope
 from support.plans import TENANT
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

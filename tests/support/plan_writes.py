@@ -5,48 +5,48 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from memplane.adapters.sql.budgets import SqlBudgets
-from memplane.adapters.sql.chain import SqlChain
-from memplane.adapters.sql.checkpoints import SqlCheckpoints
-from memplane.adapters.sql.closings import SqlClosings
-from memplane.adapters.sql.co_recalls import SqlCoRecalls
-from memplane.adapters.sql.consent_stores import SqlConsents
-from memplane.adapters.sql.enrichments import SqlEnrichments
-from memplane.adapters.sql.erasures import SqlErasures
-from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
-from memplane.adapters.sql.graph_repairs import SqlRepairs
-from memplane.adapters.sql.job_runs import SqlJobRuns
-from memplane.adapters.sql.job_users import SqlJobUsers
-from memplane.adapters.sql.pairs import SqlPairs
-from memplane.adapters.sql.portable_store import SqlPortableStore
-from memplane.adapters.sql.removals import SqlRemovals
-from memplane.adapters.sql.repairs import SqlTextRepairs
-from memplane.adapters.sql.reverts import SqlReverts
-from memplane.adapters.sql.stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
-from memplane.adapters.sql.upkeep import SqlUpkeep
-from memplane.adapters.sql.vectors import SqlVectors
-from memplane.application.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
-from memplane.application.jobs.records import Due, JobRun, Spent
-from memplane.application.jobs.records import Wanted as Jobs
-from memplane.application.jobs.repair_records import HeldRelation
-from memplane.application.jobs.user_records import News
+from memplane.adapters.sql.stores.audit_chain import SqlChain
+from memplane.adapters.sql.stores.checkpoints import SqlCheckpoints
+from memplane.adapters.sql.stores.consent_stores import SqlConsents
+from memplane.adapters.sql.stores.erasures import SqlErasures
+from memplane.adapters.sql.stores.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.stores.jobs.budgets import SqlBudgets
+from memplane.adapters.sql.stores.jobs.co_recalls import SqlCoRecalls
+from memplane.adapters.sql.stores.jobs.enrichments import SqlEnrichments
+from memplane.adapters.sql.stores.jobs.graph_repairs import SqlRepairs
+from memplane.adapters.sql.stores.jobs.job_runs import SqlJobRuns
+from memplane.adapters.sql.stores.jobs.job_users import SqlJobUsers
+from memplane.adapters.sql.stores.jobs.pairs import SqlPairs
+from memplane.adapters.sql.stores.jobs.text_repairs import SqlTextRepairs
+from memplane.adapters.sql.stores.jobs.upkeep import SqlUpkeep
+from memplane.adapters.sql.stores.memory_stores import SqlJournal, SqlKeys, SqlMemories, SqlThreads
+from memplane.adapters.sql.stores.portable_store import SqlPortableStore
+from memplane.adapters.sql.stores.reverts import SqlReverts
+from memplane.adapters.sql.stores.session_closings import SqlClosings
+from memplane.adapters.sql.stores.turn_deletions import SqlRemovals
+from memplane.adapters.sql.stores.vectors import SqlVectors
+from memplane.application.checkpoints.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
+from memplane.application.jobs.job_records import Due, JobRun, Spent
+from memplane.application.jobs.job_records import Wanted as Jobs
+from memplane.application.jobs.pair_records import PairCheck
+from memplane.application.jobs.reconciliation.reconcile_records import HeldRelation
+from memplane.application.jobs.user_job_records import News
 from memplane.application.jobs.vector_records import Kind, Text
-from memplane.application.pair_records import PairCheck
-from memplane.application.portable import NamedEntity
+from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ChangedMemory, ContextField, Edge, Look, Proposal, Signal, Told
-from memplane.application.removals import KeptAnswer
-from memplane.application.reverts import Writer
-from memplane.application.session_records import Unread
+from memplane.application.reverts.revert_ports import Writer
 from memplane.application.transaction import UnitOfWork
-from memplane.application.vectors import SearchMaterial
-from memplane.domain.conflicts import POSSIBLE_CONFLICT, ConflictVerdict
-from memplane.domain.delta import ChangeEvent
-from memplane.domain.embeddings import Column
-from memplane.domain.enrichment import Enriched
-from memplane.domain.entities import Mention, mentions
-from memplane.domain.history import HistoryEvent
-from memplane.domain.lineage import Placement
-from memplane.domain.memory import (
+from memplane.application.transfer.portable_records import NamedEntity
+from memplane.application.turns.session_records import Unread
+from memplane.application.turns.turn_deletion_ports import KeptAnswer
+from memplane.domain.checkpoints.lineage import Placement
+from memplane.domain.language.enrichment import Enriched
+from memplane.domain.language.entities import Mention, mentions
+from memplane.domain.language.terms import terms
+from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT, ConflictVerdict
+from memplane.domain.memory.delta import ChangeEvent
+from memplane.domain.memory.history import HistoryEvent
+from memplane.domain.memory.memory import (
     Layer,
     Memory,
     MemoryText,
@@ -58,9 +58,9 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
-from memplane.domain.reverting import Deed
-from memplane.domain.terms import terms
-from memplane.domain.undoing import UndoKind, UndoRecord
+from memplane.domain.memory.revert_rules import Deed
+from memplane.domain.memory.undo_records import UndoKind, UndoRecord
+from memplane.domain.ranking.embedding_models import Column
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
 from support.plans import TENANT
 

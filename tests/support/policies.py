@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from memplane.adapters.policy_files.loading import shipped_policies
+from memplane.adapters.policy.loading import shipped_policies
 
 EXTRACTION = re.compile(r"^extraction:\n  write: \[[^\]]*\]\n", re.MULTILINE)
 """What ``categories.yaml`` says of extraction."""

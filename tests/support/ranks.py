@@ -7,14 +7,14 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memplane.application.correcting import Correction
-from memplane.application.feedback import Verb
-from memplane.application.remember import NewMemory
-from memplane.application.targets import AUTHORITY
+from memplane.application.memories.authorization import AUTHORITY
+from memplane.application.memories.correction import Correction
+from memplane.application.memories.feedback import Verb
+from memplane.application.memories.service import NewMemory
 from memplane.domain.errors import MemplaneError
-from memplane.domain.memory import MemoryText, Visibility
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.memory.memory import MemoryText, Visibility
+from memplane.domain.policy.policy import Trust
 from support.looks import Rows
 from support.serving import RunningApplication
 

@@ -16,10 +16,10 @@ import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memplane.adapters.pii.choice import finder_of
-from memplane.adapters.policy_files import PolicyFiles
+from memplane.adapters.policy import PolicyFiles
 from memplane.bootstrap import Application, policies_of
-from memplane.domain import pii
-from memplane.entrypoints.cli.serving import KEEP_ALIVE_SECONDS, connection_limits
+from memplane.domain.privacy import pii
+from memplane.entrypoints.cli.admin.server_process import KEEP_ALIVE_SECONDS, connection_limits
 from memplane.entrypoints.connections import limited_protocol
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings

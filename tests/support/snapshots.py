@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.sql.schema.tables import metadata
 from support.callers import Tenant
 
 _APART = frozenset({"tenant_id"})

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
-from memplane.application.jobs.thinking import TENANT, Thinking
-from memplane.domain.policy import Policy
-from memplane.domain.working import ModelRules
+from memplane.adapters.policy import load_policy, shipped_policies
+from memplane.application.jobs.inference.llm_budget import TENANT, Thinking
+from memplane.domain.jobs.job_definitions import ModelRules
+from memplane.domain.policy.policy import Policy
 from support.callers import USER, Tenant
 from support.model_server import ModelServer, Reply, called
 

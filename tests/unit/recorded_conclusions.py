@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from memplane.domain.inferring import Fault
+from memplane.domain.jobs.inference_checks import Fault
 
 
 class Recorded(NamedTuple):

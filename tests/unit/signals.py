@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from memplane.domain.priors import Priors
-from memplane.domain.ranking import Signals
-from memplane.domain.surroundings import Surroundings
+from memplane.domain.ranking.priors import Priors
+from memplane.domain.ranking.signals import Signals
+from memplane.domain.ranking.thread_neighbours import Surroundings
 
 NOW = datetime(2026, 5, 8, tzinfo=UTC)
 Row = tuple[int, int, int, list[float]]

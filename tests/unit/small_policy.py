@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy
+from memplane.adapters.policy import load_policy
 from memplane.domain.errors import PolicyError
 
 CATEGORIES = "categories.yaml"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memplane.domain.activity import Activity, Stretch, present_since, stretches_of
+from memplane.domain.memory.active_days import Activity, Stretch, present_since, stretches_of
 
 NOW = datetime(2026, 6, 1, 4, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from memplane.application.admission import LONG_SECONDS, REMEMBERED_SECONDS, Admission
+from memplane.application.limits.admission import LONG_SECONDS, REMEMBERED_SECONDS, Admission
 from memplane.domain.errors import StorageUnavailable
 
 PATIENCE = 30.0

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain.budgeting import Wanted, shared
+from memplane.domain.ranking.budgets import Wanted, shared
 
 
 def places(sections: list[Wanted], budget: int, heading: int = 0) -> list[list[int]]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memplane.domain.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
 from memplane.domain.errors import NotSupported
+from memplane.domain.policy.capabilities import MEANINGS, POSTGRES, SQLITE, Capability
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "storage.md"
 

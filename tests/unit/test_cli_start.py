@@ -20,4 +20,9 @@ def test_commands_that_ask_a_server_load_nothing_of_a_server() -> None:
 
 
 def test_what_serves_loads_them() -> None:
-    assert loaded("memplane.entrypoints.cli.serving") >= {"memplane.bootstrap", "croniter", "numpy", "sqlalchemy"}
+    assert loaded("memplane.entrypoints.cli.admin.server_process") >= {
+        "memplane.bootstrap",
+        "croniter",
+        "numpy",
+        "sqlalchemy",
+    }

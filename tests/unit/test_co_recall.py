@@ -6,7 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.co_recall import FORGOTTEN, LEAST, MOST_LINKS, MOST_PAIRS, PASSING, Counted, pairs_of, settled
+from memplane.domain.ranking.co_recall import (
+    FORGOTTEN,
+    LEAST,
+    MOST_LINKS,
+    MOST_PAIRS,
+    PASSING,
+    Counted,
+    pairs_of,
+    settled,
+)
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

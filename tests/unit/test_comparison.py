@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.comparison import Verdict
+from memplane.domain.language.comparison.comparison import Verdict
 from unit.verdicts import verdict
 
 SAME = [

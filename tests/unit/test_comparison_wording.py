@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.comparison import Verdict
+from memplane.domain.language.comparison.comparison import Verdict
 from unit.verdicts import verdict
 
 MECHANISMS = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memplane.domain.comparison import Verdict
-from memplane.domain.comparison_thesaurus import Relation, relation
+from memplane.domain.language.comparison.comparison import Verdict
+from memplane.domain.language.comparison.comparison_thesaurus import Relation, relation
 from unit.verdicts import verdict
 
 MECHANISMS = {

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain import comparison, reconciling
-from memplane.domain.agreement import is_agreement, names
-from memplane.domain.consent import ConsentRules, ProposalState, Verdict, decides, state_at
+from memplane.domain.consent.agreement import is_agreement, names
+from memplane.domain.consent.consent_rules import ConsentRules, ProposalState, Verdict, decides, state_at
 from memplane.domain.errors import AlreadyDecided, ProposalExpired
-from memplane.domain.memory import MemoryText
-from memplane.domain.profile_statements import Sought, Stated, spoken_fields, stated_fields
-from memplane.domain.profile_wording import core
+from memplane.domain.language.comparison import comparison
+from memplane.domain.language.profile_statements import Sought, Stated, spoken_fields, stated_fields
+from memplane.domain.language.profile_wording import core
+from memplane.domain.memory import write_decisions
+from memplane.domain.memory.memory import MemoryText
 from unit.verdicts import BANDS
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -516,8 +517,8 @@ def test_rejected_values_are_compared_with_those_alone_that_share_most_words(mon
         tried.append(sides)
         return comparison.compare(*sides)  # type: ignore[arg-type]  # as it is called
 
-    monkeypatch.setattr(reconciling, "compare", counted)
+    monkeypatch.setattr(write_decisions, "compare", counted)
     other = MemoryText("The user likes tea.", facts=tuple(f"Shelf {n} holds lamp {n}." for n in range(50)))
-    assert not reconciling.says_again(other, gone, bands)
+    assert not write_decisions.says_again(other, gone, bands)
     assert len(tried) <= 50 * 20
-    assert reconciling.says_again(MemoryText("The user keeps box 150 in the cellar."), gone, bands)  # the control
+    assert write_decisions.says_again(MemoryText("The user keeps box 150 in the cellar."), gone, bands)  # the control

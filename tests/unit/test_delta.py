@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memplane.domain.delta import Change, ChangeEvent, header
+from memplane.domain.memory.delta import Change, ChangeEvent, header
 
 A, B, C, D, E = (UUID(int=i) for i in range(1, 6))
 

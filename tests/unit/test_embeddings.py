@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from memplane.application.vectors import Query, SearchMaterial, Vectors
-from memplane.domain.embeddings import Change, Column, EmbeddingModel, InForce, Phase
+from memplane.application.recall.search_material import Query, SearchMaterial, Vectors
 from memplane.domain.errors import Conflict, EmbeddingMismatch
-from memplane.domain.terms import terms
+from memplane.domain.language.terms import terms
+from memplane.domain.ranking.embedding_models import Change, Column, EmbeddingModel, InForce, Phase
 
 OLD, NEW = EmbeddingModel("small-8", 8), EmbeddingModel("large-16", 16, "abc")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain import enrichment_rules as rules
-from memplane.domain.enrichment import KINDS, Span, enriched, resolved
-from memplane.domain.entities import MAX_MENTIONS, Mention, mentions
+from memplane.domain.language import enrichment_rules as rules
+from memplane.domain.language.enrichment import KINDS, Span, enriched, resolved
+from memplane.domain.language.entities import MAX_MENTIONS, Mention, mentions
 
 SPANS = st.lists(
     st.builds(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.entities import MAX_KEY_CHARS, MAX_MENTIONS, key_of, mentions, query_names
+from memplane.domain.language.entities import MAX_KEY_CHARS, MAX_MENTIONS, key_of, mentions, query_names
 
 CASES = [
     ("My sister Anna lives in Oslo.", ["person:anna", "place:oslo"]),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain.extraction import extract
-from memplane.domain.extraction_person import conjugated, third
-from memplane.domain.memory import MemoryType
+from memplane.domain.language.extraction.extraction import extract
+from memplane.domain.language.extraction.extraction_person import conjugated, third
+from memplane.domain.memory.memory import MemoryType
 
 WEDNESDAY = datetime(2024, 5, 15, 10, 30, tzinfo=UTC)
 

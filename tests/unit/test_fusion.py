@@ -7,8 +7,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from memplane.domain.fusion import Asked, Scored, fusion_scale, printed_weights, reciprocal_rank, score
-from memplane.domain.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
+from memplane.domain.policy.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
+from memplane.domain.ranking.fusion import Asked, Scored, fusion_scale, printed_weights, reciprocal_rank, score
 from unit.signals import NOW, days_ago, signals
 
 WEIGHTS = FusionWeights(lexical=1.0, semantic=0.2, semantic_context=0.6, actor=0.3)

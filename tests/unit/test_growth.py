@@ -9,20 +9,22 @@ from datetime import UTC, datetime
 import pytest
 
 from memplane.bootstrap import policies_of
-from memplane.domain import asking, entities, noting, observing, procedures
-from memplane.domain.enrichment_rules import spans
 from memplane.domain.errors import MemplaneError
-from memplane.domain.extraction import claimed, extract
-from memplane.domain.fencing import quoted
-from memplane.domain.inferring import claims_or_orders
-from memplane.domain.memory import MemoryText, MemoryType
-from memplane.domain.merging import value_hash
-from memplane.domain.pii import EVERY, find, redact
-from memplane.domain.profile_statements import Sought, stated_fields
-from memplane.domain.terms import asked, terms
-from memplane.domain.text import normalise, unicode_form, words
-from memplane.domain.tombstones import said_keys, skeleton
-from memplane.domain.writing import Style, constrain, style_warnings
+from memplane.domain.jobs.inference_checks import claims_or_orders
+from memplane.domain.language import entities, query_hints
+from memplane.domain.language.enrichment_rules import spans
+from memplane.domain.language.extraction import fact_grounding, procedure_extraction
+from memplane.domain.language.extraction.extraction import claimed, extract
+from memplane.domain.language.profile_statements import Sought, stated_fields
+from memplane.domain.language.terms import asked, terms
+from memplane.domain.language.text import normalise, unicode_form, words
+from memplane.domain.memory import tool_runs
+from memplane.domain.memory.memory import MemoryText, MemoryType
+from memplane.domain.memory.merging import value_hash
+from memplane.domain.memory.tombstones import said_keys, skeleton
+from memplane.domain.memory.writing import Style, constrain, style_warnings
+from memplane.domain.privacy.pii import EVERY, find, redact
+from memplane.domain.ranking.fencing import quoted
 from support.growing import REPEATED, Make, grammar, grown, growth, timed
 
 SIZE = 16_000
@@ -53,21 +55,21 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "fields of an attribute": lambda text: stated_fields(MemoryText("The hall."), {"name": text}, _SOUGHT),
     "terms": terms,
     "terms of a question": asked,
-    "times of a question": lambda text: asking.spans_in(text, _NOW),
-    "names of a question": asking.names_in,
-    "phrases of a question": lambda text: asking.phrases_in(text, asked(text)),
+    "times of a question": lambda text: query_hints.spans_in(text, _NOW),
+    "names of a question": query_hints.names_in,
+    "phrases of a question": lambda text: query_hints.phrases_in(text, asked(text)),
     "mentions": entities.mentions,
     "names": spans,
     "extract": lambda text: extract(text, speaker="Ana", when=_NOW),
     "claimed": lambda text: claimed(text, _FIELDS, speaker="Ana", when=_NOW),
-    "assertions": noting.assertions,
-    "denies": noting.denies,
-    "dictated": procedures.dictated,
+    "assertions": fact_grounding.assertions,
+    "denies": fact_grounding.denies,
+    "dictated": procedure_extraction.dictated,
     "claims or orders": claims_or_orders,
     "rejected values": lambda text: said_keys(MemoryText(text, facts=(text,)), {"a": text}),
     "value hash": lambda text: value_hash(MemoryText(text)),
-    "line of an observation": lambda text: observing.line("search", {"q": text}, text),
-    "secrets of arguments": lambda text: observing.without_secrets({"q": text}),
+    "line of an observation": lambda text: tool_runs.line("search", {"q": text}, text),
+    "secrets of arguments": lambda text: tool_runs.without_secrets({"q": text}),
     "quoted": quoted,
 }
 

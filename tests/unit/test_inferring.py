@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.domain.errors import WritingConstraintViolated
-from memplane.domain.inferring import (
+from memplane.domain.jobs.inference_checks import (
     HEARD,
     INSIGHT,
     Piece,
@@ -17,9 +17,9 @@ from memplane.domain.inferring import (
     readers_share,
     standing,
 )
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, Turn, Visibility, new_id
-from memplane.domain.procedures import Procedure, workflow_fault
-from memplane.domain.writing import constrain
+from memplane.domain.language.extraction.procedure_extraction import Procedure, workflow_fault
+from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Role, Source, Turn, Visibility, new_id
+from memplane.domain.memory.writing import constrain
 from unit.recorded_conclusions import LINES, RECORDED, SHOWN, STEPS, Recorded
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

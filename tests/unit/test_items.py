@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.errors import Invalid, LimitExceeded
-from memplane.domain.items import Address, attributes_of, checked_address, is_item, item_of, no_item, words_of
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Source, Visibility, new_id
-from memplane.domain.merging import value_hash
+from memplane.domain.memory.items import Address, attributes_of, checked_address, is_item, item_of, no_item, words_of
+from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Source, Visibility, new_id
+from memplane.domain.memory.merging import value_hash
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ADDRESS = Address("ana", "tasks", ("1", "a.b"), "k")

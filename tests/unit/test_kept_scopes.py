@@ -6,14 +6,14 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
-from memplane.adapters.postgres import scopes
-from memplane.adapters.postgres.packed import Loaded
-from memplane.adapters.postgres.scopes import Kept, Look, ScopeMemory
-from memplane.adapters.sql.material import Columns, Material
+from memplane.adapters.postgres import scope_cache
+from memplane.adapters.postgres.packed_units import Loaded
+from memplane.adapters.postgres.scope_cache import Kept, Look, ScopeMemory
+from memplane.adapters.sql.queries.material import Columns, Material
+from memplane.adapters.sql.queries.units import Units
 from memplane.adapters.sql.rows import TERM
-from memplane.adapters.sql.units import Units
-from memplane.application.vectors import Query
-from memplane.domain.terms import terms
+from memplane.application.recall.search_material import Query
+from memplane.domain.language.terms import terms
 from unit.signals import priors
 
 NOTHING = Query(terms(""), (), None)
@@ -66,11 +66,11 @@ def test_a_thread_that_was_left_behind_undoes_nothing(monkeypatch: pytest.Monkey
         @staticmethod
         def of(parts: Any) -> Units:  # noqa: ANN401 - as the original takes them
             found = Units.of(parts)
-            monkeypatch.setattr(scopes, "Units", Units)
+            monkeypatch.setattr(scope_cache, "Units", Units)
             kept.put([loaded(later)])  # meanwhile
             return found
 
-    monkeypatch.setattr(scopes, "Units", Slow)
+    monkeypatch.setattr(scope_cache, "Units", Slow)
     assert held(kept) == {first}
     assert held(kept) == {first, later}
 

@@ -4,9 +4,9 @@ import zlib
 
 import pytest
 
-from memplane.domain.languages import STEMMERS, STOP_WORDS, language_of, pieces
-from memplane.domain.terms import Terms, asked, terms
-from memplane.domain.text import words
+from memplane.domain.language.languages import STEMMERS, STOP_WORDS, language_of, pieces
+from memplane.domain.language.terms import Terms, asked, terms
+from memplane.domain.language.text import words
 
 SAID = {
     "cs": "Moje sestra bydlí v Praze a má dva psy, kteří jsou velmi staří.",

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from memplane.domain.errors import Conflict
-from memplane.domain.lifecycle import (
+from memplane.domain.memory.lifecycle import (
     DAY,
     STEPS,
     Cause,
@@ -19,7 +19,7 @@ from memplane.domain.lifecycle import (
     decayed,
     pruned,
 )
-from memplane.domain.memory import State
+from memplane.domain.memory.memory import State
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ALLOWED = {

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.errors import CheckpointNeeded, StaleCheckpoint
-from memplane.domain.lineage import (
+from memplane.domain.checkpoints.lineage import (
     Arriving,
     Node,
     Placement,
@@ -21,6 +20,7 @@ from memplane.domain.lineage import (
     place,
     without_runs,
 )
+from memplane.domain.errors import CheckpointNeeded, StaleCheckpoint
 
 HEAD = Standing("2", "1", head=True)
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

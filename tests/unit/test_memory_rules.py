@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.attributes import MAX_DEPTH, MAX_NODES, checked
 from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError
-from memplane.domain.lifecycle import STEPS, check_transition
-from memplane.domain.memory import MemoryText, State, first_id, new_id
-from memplane.domain.merging import value_hash
+from memplane.domain.memory.attributes import MAX_DEPTH, MAX_NODES, checked
+from memplane.domain.memory.lifecycle import STEPS, check_transition
+from memplane.domain.memory.memory import MemoryText, State, first_id, new_id
+from memplane.domain.memory.merging import value_hash
 
 
 def test_ids_are_ordered_by_time() -> None:

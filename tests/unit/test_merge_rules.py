@@ -7,13 +7,13 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.adapters.policy_files.document import parse
-from memplane.adapters.policy_files.merge import read_merge
-from memplane.adapters.policy_files.report import Report
-from memplane.adapters.policy_files.value import Value
-from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules
+from memplane.adapters.policy import shipped_policies
+from memplane.adapters.policy.document import parse
+from memplane.adapters.policy.merge import read_merge
+from memplane.adapters.policy.report import Report
+from memplane.adapters.policy.value import Value
 from memplane.domain.errors import PolicyError
+from memplane.domain.language.comparison.comparison import ANY_MODEL, Bands, MergeRules
 from unit.verdicts import BANDS
 
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import pytest
 
-from memplane.adapters.models.breaker import Breaker
-from memplane.application.models import Answer, Prompt
+from memplane.adapters.llm.breaker import Breaker
+from memplane.application.jobs.inference.language_model import Answer, Prompt
 from memplane.domain.errors import ModelAnswerInvalid, ModelUnavailable
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.models.prompt_files import prompt_file
-from memplane.application.models import Answer, Prompt
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.application.jobs.inference.language_model import Answer, Prompt
 from memplane.domain.errors import PromptInvalid
 
 ROOT = Path(__file__).parents[2]

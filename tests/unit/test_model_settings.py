@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memplane.adapters.models.choice import model_of
+from memplane.adapters.llm.choice import model_of
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.options import settings_of
 from memplane.settings import Settings
@@ -162,7 +162,7 @@ def test_what_an_sdk_would_hear_of_the_environment_is_refused(
 def test_without_the_library_the_extra_is_named(
     environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("memplane.adapters.models.")]:
+    for name in [name for name in sys.modules if name.startswith("memplane.adapters.llm.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     for name in [name for name in sys.modules if name.startswith("pydantic_ai.")]:
@@ -175,8 +175,8 @@ def test_without_the_library_the_extra_is_named(
 # Builds the application and the model that the settings ask for, and prints which libraries that took.
 BUILD = """
 import json, sys
-from memplane.adapters.models.choice import model_of
-from memplane.adapters.models.prompt_files import prompt_file
+from memplane.adapters.llm.choice import model_of
+from memplane.adapters.llm.prompt_files import prompt_file
 from memplane.bootstrap import Application
 from memplane.entrypoints.http.app import create_app
 from memplane.settings import Settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.observing import HIDDEN, LONGEST, is_own, line, without_secrets
+from memplane.domain.memory.tool_runs import HIDDEN, LONGEST, is_own, line, without_secrets
 
 
 @pytest.mark.parametrize("tool", ["memory_query", "memory.query", "Memory-Remember", "memory:get"])

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from memplane.domain.errors import SettingsError
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.cli.options import settings_of
 from memplane.settings import Settings
 

@@ -28,7 +28,7 @@ def test_a_search_grows_as_its_text_does(module: str) -> None:
 def test_all_patterns_are_found() -> None:
     found = patterns()
     assert sum(map(len, found.values())) > 400
-    assert "_TOKEN" in found["memplane.domain.comparison_words"]
+    assert "_TOKEN" in found["memplane.domain.language.comparison.comparison_words"]
 
 
 @pytest.mark.parametrize(

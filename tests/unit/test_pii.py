@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.pii import Pii, find, kinds, redact
+from memplane.domain.privacy.pii import Pii, find, kinds, redact
 
 CASES = [
     # what is found, in «», and beside it what only looks like it

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from memplane.application.remember import NewMemory
-from memplane.application.turns import NewTurn
+from memplane.application.memories.service import NewMemory
+from memplane.application.turns.new_turn import NewTurn
 from memplane.bootstrap import DEFAULT_TENANT, SQLITE, Application, policies_of, prepare
-from memplane.domain.memory import MemoryText, MemoryType, Role
-from memplane.domain.pii import EVERY, Found, Pii, find
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.memory.memory import MemoryText, MemoryType, Role
+from memplane.domain.policy.policy import Trust
+from memplane.domain.privacy.pii import EVERY, Found, Pii, find
 from memplane.settings import Settings
 
 WORKER = Principal(

@@ -12,8 +12,8 @@ from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.pii.union import IDS, KINDS, LEAST_SCORE, UnionFinder
 from memplane.bootstrap import policies_of
 from memplane.domain.errors import PersonalDataRefused, SettingsError
-from memplane.domain.pii import Found, Pii, find, kinds, redact
-from memplane.domain.screening import Screening, plain
+from memplane.domain.privacy.pii import Found, Pii, find, kinds, redact
+from memplane.domain.privacy.screening import Screening, plain
 from memplane.settings import Settings
 
 MAIL = "ana@example.org"

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memplane.domain.comparison import ANY_MODEL, Bands, MergeRules
-from memplane.domain.consent import ConsentRules
+from memplane.domain.consent.consent_rules import ConsentRules
 from memplane.domain.errors import (
     AgentForbidden,
     CategoryForbidden,
@@ -17,8 +16,10 @@ from memplane.domain.errors import (
     UserForbidden,
     VisibilityForbidden,
 )
-from memplane.domain.memory import MemoryType, Visibility
-from memplane.domain.policy import (
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.language.comparison.comparison import ANY_MODEL, Bands, MergeRules
+from memplane.domain.memory.memory import MemoryType, Visibility
+from memplane.domain.policy.policy import (
     Allowlist,
     Bm25,
     Category,
@@ -32,8 +33,7 @@ from memplane.domain.policy import (
     TypeWriting,
     WritingRules,
 )
-from memplane.domain.policy_view import describe_agent
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.policy.policy_view import describe_agent
 
 PRIVATE, SHARED, SOCIAL = Visibility
 GENERAL = FusionWeights(lexical=1.0, semantic=0.2, semantic_context=0.3, actor=0.25)

@@ -5,9 +5,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.adapters.policy_files.document import parse
-from memplane.adapters.policy_files.report import Report
+from memplane.adapters.policy import shipped_policies
+from memplane.adapters.policy.document import parse
+from memplane.adapters.policy.report import Report
 from memplane.domain.errors import PolicyError
 from unit.small_policy import SMALL
 

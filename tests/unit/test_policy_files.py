@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy
+from memplane.adapters.policy import load_policy
 from memplane.domain.errors import PolicyError
 from unit.small_policy import CATEGORIES, CONSENT, LIFECYCLE, RANKING, SMALL, TRUST, WRITING, mistakes, write_small
 

@@ -10,15 +10,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memplane.adapters.policy_files import KNOWN_FILES, digest_of, load_policy, loading, shipped_policies
-from memplane.adapters.policy_files.document import MAX_BYTES
-from memplane.domain.consent import ConsentRules
+from memplane.adapters.policy import KNOWN_FILES, digest_of, load_policy, loading, shipped_policies
+from memplane.adapters.policy.document import MAX_BYTES
+from memplane.domain.consent.consent_rules import ConsentRules
 from memplane.domain.errors import PolicyError
-from memplane.domain.lifecycle import LifecycleRules
-from memplane.domain.memory import MemoryType, Visibility
-from memplane.domain.pii import Pii
-from memplane.domain.policy import Bm25, Category, ContextMode, FusionWeights, Policy, RankingMethod, Trust, TypeWriting
-from memplane.domain.screening import Screening
+from memplane.domain.memory.lifecycle import LifecycleRules
+from memplane.domain.memory.memory import MemoryType, Visibility
+from memplane.domain.policy.policy import (
+    Bm25,
+    Category,
+    ContextMode,
+    FusionWeights,
+    Policy,
+    RankingMethod,
+    Trust,
+    TypeWriting,
+)
+from memplane.domain.privacy.pii import Pii
+from memplane.domain.privacy.screening import Screening
 from unit.small_policy import (
     CATEGORIES,
     CONSENT,

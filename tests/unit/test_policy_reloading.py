@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import PolicyFiles, load_policy, loading, reloading
+from memplane.adapters.policy import PolicyFiles, load_policy, loading, reloading
 from memplane.domain.errors import PolicyError
-from memplane.domain.policy import Policy
+from memplane.domain.policy.policy import Policy
 from unit.small_policy import SMALL, TRUST, WRITING, write_small
 
 

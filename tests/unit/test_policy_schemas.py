@@ -8,12 +8,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from memplane.adapters.policy_files import KNOWN_FILES, load_policy, shipped_policies
+from memplane.adapters.policy import KNOWN_FILES, load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
-from memplane.domain.memory import MemoryType, Visibility
-from memplane.domain.pii import Pii
-from memplane.domain.policy import ContextMode, RankingMethod, Trust
-from memplane.domain.screening import Screening
+from memplane.domain.memory.memory import MemoryType, Visibility
+from memplane.domain.policy.policy import ContextMode, RankingMethod, Trust
+from memplane.domain.privacy.pii import Pii
+from memplane.domain.privacy.screening import Screening
 from unit.small_policy import (
     CATEGORIES,
     CONSENT,

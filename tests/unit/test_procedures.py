@@ -2,11 +2,11 @@
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.domain.errors import WritingConstraintViolated
-from memplane.domain.memory import MemoryText, MemoryType
-from memplane.domain.procedures import Run, dictated, workflows
-from memplane.domain.writing import constrain
+from memplane.domain.language.extraction.procedure_extraction import Run, dictated, workflows
+from memplane.domain.memory.memory import MemoryText, MemoryType
+from memplane.domain.memory.writing import constrain
 
 WRITING = load_policy(shipped_policies()).writing
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.domain.comparison import Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import Statement, Verdict, compare
 from support.proof_cases import BESIDE, GAVE_WAY
 from unit.verdicts import BANDS, verdict
 

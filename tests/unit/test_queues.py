@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from memplane.application import queues
-from memplane.application.queues import UnderWay, UserQueues
+from memplane.application.limits import user_queues
+from memplane.application.limits.user_queues import UnderWay, UserQueues
 from memplane.domain.errors import StorageUnavailable
 
 
@@ -43,7 +43,7 @@ def test_tenants_have_queues_of_their_own() -> None:
 
 
 def test_who_waits_too_long_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(user_queues, "PATIENCE_SECONDS", 0.01)
 
     async def scenario() -> None:
         users = UserQueues()
@@ -82,7 +82,7 @@ def test_what_comes_after_a_request_waits_until_it_is_over() -> None:
 
 
 def test_who_waits_too_long_for_a_request_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(user_queues, "PATIENCE_SECONDS", 0.01)
 
     async def scenario() -> None:
         requests = UnderWay()

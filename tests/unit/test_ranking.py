@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memplane.domain.policy import Bm25
-from memplane.domain.ranking import contextual_bm25
-from memplane.domain.surroundings import NO_THREAD
+from memplane.domain.policy.policy import Bm25
+from memplane.domain.ranking.signals import contextual_bm25
+from memplane.domain.ranking.thread_neighbours import NO_THREAD
 from unit.signals import Row, signals
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.adapters.sqlite.rates import LocalBuckets
-from memplane.application.rates import BYTES_PER_TOKEN, PORTION, RateLimits, cost_of
+from memplane.adapters.sqlite.rate_buckets import LocalBuckets
+from memplane.application.limits.rate_limits import BYTES_PER_TOKEN, PORTION, RateLimits, cost_of
 from memplane.application.records import Draw, Drawn, Rate
 from memplane.domain.errors import RateLimited
-from memplane.domain.policy import Trust
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
+from memplane.domain.policy.policy import Trust
 from memplane.settings import Settings
 
 

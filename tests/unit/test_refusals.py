@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from memplane.application.refusals import KNOWN_SECONDS, MOST_KNOWN, Refusals
-from memplane.domain.policy import Trust
-from memplane.domain.principal import Principal
+from memplane.application.limits.refusals import KNOWN_SECONDS, MOST_KNOWN, Refusals
+from memplane.domain.identity.principal import Principal
+from memplane.domain.policy.policy import Trust
 
 CALLER = Principal("t", "planner", Trust.FULL, frozenset(), "k")
 GOOD = "mp_k_secret"

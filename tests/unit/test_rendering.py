@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.fencing import fence, new_delimiter, quoted, visible
-from memplane.domain.memory import Memory, MemoryText, MemoryType, Role, Source, TrustState, Turn, Visibility
-from memplane.domain.rendering import (
+from memplane.domain.language.text import estimate_tokens
+from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Role, Source, TrustState, Turn, Visibility
+from memplane.domain.ranking.fencing import fence, new_delimiter, quoted, visible
+from memplane.domain.ranking.rendering import (
     Item,
     bullet,
     entry,
@@ -23,7 +24,6 @@ from memplane.domain.rendering import (
     related_places,
     with_related,
 )
-from memplane.domain.text import estimate_tokens
 
 NOW = datetime(2026, 5, 8, tzinfo=UTC)
 

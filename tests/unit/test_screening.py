@@ -3,9 +3,9 @@
 import pytest
 
 from memplane.domain.errors import PersonalDataRefused
-from memplane.domain.memory import MemoryText
-from memplane.domain.pii import Pii, find
-from memplane.domain.screening import Screening, plain, screened, screened_values
+from memplane.domain.memory.memory import MemoryText
+from memplane.domain.privacy.pii import Pii, find
+from memplane.domain.privacy.screening import Screening, plain, screened, screened_values
 
 TAG, REDACT, REFUSE = Screening
 RULES = {Pii.EMAIL: REDACT, Pii.CARD: REFUSE, Pii.PHONE: TAG}

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.memory import Role, Turn
-from memplane.domain.sessions import LONGEST, MOST, Summary, is_decision, is_open, summarised
+from memplane.domain.language.extraction.session_summary import LONGEST, MOST, Summary, is_decision, is_open, summarised
+from memplane.domain.memory.memory import Role, Turn
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from memplane.domain.memory import MemoryText
-from memplane.domain.profile_statements import Sought, stated_fields
-from memplane.domain.spelling import bare, spellings
-from memplane.domain.tombstones import rejected_keys, said_keys, skeleton, value_key
+from memplane.domain.language.profile_statements import Sought, stated_fields
+from memplane.domain.language.spelling import bare, spellings
+from memplane.domain.memory.memory import MemoryText
+from memplane.domain.memory.tombstones import rejected_keys, said_keys, skeleton, value_key
 from support.clothes import CLOTHES, ORDINARY, Clothes
 
 SENSITIVE = frozenset({"preferred_name", "pronouns", "city", "language"})

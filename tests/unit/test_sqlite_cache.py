@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memplane.adapters.sql.material import Material
+from memplane.adapters.sql.queries.material import Material
 from memplane.adapters.sql.rows import pack_terms
-from memplane.adapters.sqlite.cache import Row, ScopeCache, columns_of
-from memplane.domain.terms import terms
+from memplane.adapters.sqlite.scope_cache import Row, ScopeCache, columns_of
+from memplane.domain.language.terms import terms
 
 DIMENSIONS = 8
 EAST, NORTH = np.eye(DIMENSIONS, dtype=np.float32)[:2]

@@ -1,6 +1,6 @@
 """What a supervisor's state says of its graph."""
 
-from memplane.domain.supervising import AGENTS, MAX_AGENTS, after_checkpoint
+from memplane.domain.checkpoints.supervisor_state import AGENTS, MAX_AGENTS, after_checkpoint
 
 
 def after_all(names: list[str]) -> dict[str, object]:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.errors import InvalidText
-from memplane.domain.languages import STOP_WORDS
-from memplane.domain.terms import terms
-from memplane.domain.text import estimate_tokens, normalise, words
+from memplane.domain.language.languages import STOP_WORDS
+from memplane.domain.language.terms import terms
+from memplane.domain.language.text import estimate_tokens, normalise, words
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
-from memplane.domain.working import NIGHTLY, FactRules, Mode, ModelRules, WorkerRules
+from memplane.domain.jobs.job_definitions import NIGHTLY, FactRules, Mode, ModelRules, WorkerRules
 from unit.small_policy import SMALL, WORKERS, mistakes, write_small
 
 FRIDAY = datetime(2026, 11, 20, 4, 15, tzinfo=UTC)

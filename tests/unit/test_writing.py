@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.errors import InvalidText, LimitExceeded, WritingConstraintViolated
-from memplane.domain.memory import MemoryText, MemoryType
-from memplane.domain.policy import TypeWriting, WritingRules
-from memplane.domain.writing import constrain, sentences
+from memplane.domain.memory.memory import MemoryText, MemoryType
+from memplane.domain.memory.writing import constrain, sentences
+from memplane.domain.policy.policy import TypeWriting, WritingRules
 
 RULES = WritingRules(
     types={

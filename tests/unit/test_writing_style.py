@@ -2,10 +2,10 @@
 
 import pytest
 
-from memplane.adapters.policy_files import load_policy, shipped_policies
+from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.domain.errors import WritingConstraintViolated
-from memplane.domain.memory import MemoryText, MemoryType
-from memplane.domain.writing import Style, constrain, style_warnings
+from memplane.domain.memory.memory import MemoryText, MemoryType
+from memplane.domain.memory.writing import Style, constrain, style_warnings
 from support import writing_cases as cases
 
 WRITING = load_policy(shipped_policies()).writing

@@ -1,6 +1,6 @@
 """The verdict on two sentences, for tests of the comparison."""
 
-from memplane.domain.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import Bands, Statement, Verdict, compare
 
 BANDS = Bands(auto=0.6, update=0.25, check=0.2, fallback=0.1, link_min=0.3, shared_min=0.1)
 

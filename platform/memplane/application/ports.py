@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from memplane.application.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
-from memplane.application.jobs.records import Claim
-from memplane.application.portable import PortableReader
+from memplane.application.checkpoints.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
+from memplane.application.jobs.job_records import Claim
+from memplane.application.operations.tracking_records import EventQuery, MemoryGroup, OnDemand, StoredEvent, TurnSpan
+from memplane.application.recall.search_material import Candidates, Query, Vector
 from memplane.application.records import (
     Access,
     BuriedQuery,
@@ -25,18 +26,17 @@ from memplane.application.records import (
     Rate,
     StoredKey,
 )
-from memplane.application.tracking_records import EventQuery, MemoryGroup, OnDemand, StoredEvent, TurnSpan
 from memplane.application.transaction import CheckpointStore, UnitOfWork
-from memplane.application.vectors import Candidates, Query, Vector
-from memplane.domain.capabilities import Capabilities
-from memplane.domain.delta import Change
-from memplane.domain.history import HistoryEntry
-from memplane.domain.items import Located
-from memplane.domain.lineage import Retention
-from memplane.domain.memory import Memory, Turn
-from memplane.domain.policy import Policy
-from memplane.domain.principal import Reach
-from memplane.domain.scope import Scope
+from memplane.application.transfer.portable_records import PortableReader
+from memplane.domain.checkpoints.lineage import Retention
+from memplane.domain.identity.principal import Reach
+from memplane.domain.memory.delta import Change
+from memplane.domain.memory.history import HistoryEntry
+from memplane.domain.memory.items import Located
+from memplane.domain.memory.memory import Memory, Turn
+from memplane.domain.memory.scope import Scope
+from memplane.domain.policy.capabilities import Capabilities
+from memplane.domain.policy.policy import Policy
 
 T = TypeVar("T")
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.vectors import SearchMaterial
-from memplane.domain.conflicts import ConflictVerdict
-from memplane.domain.consent import ProposalState
-from memplane.domain.delta import ChangeEvent
-from memplane.domain.entities import Mention
-from memplane.domain.memory import Memory, new_id
-from memplane.domain.scope import Scope
+from memplane.application.recall.search_material import SearchMaterial
+from memplane.domain.consent.consent_rules import ProposalState
+from memplane.domain.language.entities import Mention
+from memplane.domain.memory.conflict_verdicts import ConflictVerdict
+from memplane.domain.memory.delta import ChangeEvent
+from memplane.domain.memory.memory import Memory, new_id
+from memplane.domain.memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,25 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.answers import Answers
-from memplane.application.chain import Chain
-from memplane.application.checkpoint_records import Arrived, NewCheckpoint, Place, Supervised, TaskWrite, Thread
-from memplane.application.co_recall_records import CoRecalls
-from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
-from memplane.application.jobs.repair_records import Repairs
-from memplane.application.jobs.user_records import JobUsers
-from memplane.application.key_history import KeyEntry
-from memplane.application.pair_records import Pairs
-from memplane.application.portable import PortableStore
+from memplane.application.checkpoints.checkpoint_records import (
+    Arrived,
+    NewCheckpoint,
+    Place,
+    Supervised,
+    TaskWrite,
+    Thread,
+)
+from memplane.application.erasure.erasure_ports import Erasures
+from memplane.application.jobs.job_ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
+from memplane.application.jobs.pair_records import Pairs
+from memplane.application.jobs.reconciliation.reconcile_records import Repairs
+from memplane.application.jobs.user_job_records import JobUsers
+from memplane.application.keys.key_history import KeyEntry
+from memplane.application.limits.idempotency_ports import Answers
+from memplane.application.limits.usage import SettingsStore, UsageStore
+from memplane.application.operations.audit_chain_ports import Chain
+from memplane.application.recall.co_recall_records import CoRecalls
+from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import (
     Burial,
     BuriedValues,
@@ -35,20 +43,19 @@ from memplane.application.records import (
     Told,
     TurnPlace,
 )
-from memplane.application.removals import Removals
-from memplane.application.reverts import Reverts
-from memplane.application.session_records import Closings
-from memplane.application.usage import SettingsStore, UsageStore
-from memplane.application.user_merges import UserMerges
-from memplane.application.vectors import SearchMaterial
-from memplane.domain.conflicts import ConflictVerdict
-from memplane.domain.embeddings import InForce
-from memplane.domain.entities import Mention
-from memplane.domain.history import HistoryEntry
-from memplane.domain.lineage import Key, Node, Placement
-from memplane.domain.memory import Memory, MemoryText, Turn
-from memplane.domain.scope import Scope
-from memplane.domain.undoing import UndoRecord
+from memplane.application.reverts.revert_ports import Reverts
+from memplane.application.transfer.portable_records import PortableStore
+from memplane.application.turns.session_records import Closings
+from memplane.application.turns.turn_deletion_ports import Removals
+from memplane.application.users.user_merge_ports import UserMerges
+from memplane.domain.checkpoints.lineage import Key, Node, Placement
+from memplane.domain.language.entities import Mention
+from memplane.domain.memory.conflict_verdicts import ConflictVerdict
+from memplane.domain.memory.history import HistoryEntry
+from memplane.domain.memory.memory import Memory, MemoryText, Turn
+from memplane.domain.memory.scope import Scope
+from memplane.domain.memory.undo_records import UndoRecord
+from memplane.domain.ranking.embedding_models import InForce
 
 
 class Interrupted(Exception):

@@ -48,7 +48,7 @@ from memplane.contracts.user_merges import (
     UserUnmergeReceipt,
     UserUnmergeRequest,
 )
-from memplane.domain.conflicts import ConflictVerdict
+from memplane.domain.memory.conflict_verdicts import ConflictVerdict
 
 
 class RightsCalls:

@@ -8,7 +8,7 @@ from pydantic import Field
 from memplane.contracts.base import Message, Name, Owner, Request, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
 from memplane.contracts.memories import MemoryRecord
-from memplane.domain.conflicts import ConflictVerdict
+from memplane.domain.memory.conflict_verdicts import ConflictVerdict
 
 
 class ConflictRecord(Message):

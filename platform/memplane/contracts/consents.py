@@ -7,7 +7,7 @@ from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
-from memplane.domain.consent import ProposalState, Verdict
+from memplane.domain.consent.consent_rules import ProposalState, Verdict
 
 MAX_BULK = 100
 FieldName = Annotated[str, Field(min_length=1, max_length=63)]

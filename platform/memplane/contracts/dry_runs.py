@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import JsonValue, StrictBool
 
 from memplane.contracts.base import Message, Request
-from memplane.domain.history import HistoryEvent
+from memplane.domain.memory.history import HistoryEvent
 
 NOT_STORED = UUID(int=0)
 """The id, in the answer to a dry run, of what does not exist because nothing was stored."""

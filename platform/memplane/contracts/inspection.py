@@ -4,8 +4,8 @@ from datetime import datetime
 
 from memplane.contracts.base import Message
 from memplane.contracts.memories import HistoryRecord, MemoryRecord, TurnRecord
-from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Layer
+from memplane.domain.memory.history import HistoryEvent
+from memplane.domain.memory.memory import Layer
 
 
 class DecayRecord(Message):

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request, Time
-from memplane.domain.working import JobState
+from memplane.domain.jobs.job_definitions import JobState
 
 
 class JobRequest(Request):

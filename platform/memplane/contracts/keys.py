@@ -6,8 +6,8 @@ from uuid import UUID
 from pydantic import Field
 
 from memplane.contracts.base import Message, Name, Request, Time
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.policy.policy import Trust
 
 MAX_AGENTS = 100
 MAX_USERS = 1_000

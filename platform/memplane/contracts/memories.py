@@ -9,9 +9,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from memplane.contracts.base import Category, Importance, LocalTime, Message, Name, Owner, Request, Text, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
-from memplane.domain.delta import ChangeEvent
-from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import (
+from memplane.domain.memory.delta import ChangeEvent
+from memplane.domain.memory.history import HistoryEvent
+from memplane.domain.memory.memory import (
     Layer,
     MemoryType,
     Role,
@@ -20,7 +20,7 @@ from memplane.domain.memory import (
     TrustState,
     Visibility,
 )
-from memplane.domain.policy import Trust
+from memplane.domain.policy.policy import Trust
 
 Texts = Annotated[list[Text], Field(max_length=200)]
 Labels = Annotated[list[Name], Field(max_length=200)]

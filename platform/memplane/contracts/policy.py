@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from memplane.contracts.base import Message, Name, Request
-from memplane.domain.memory import Visibility
-from memplane.domain.policy import ContextMode, Trust
+from memplane.domain.memory.memory import Visibility
+from memplane.domain.policy.policy import ContextMode, Trust
 
 
 class PolicyMistake(Message):

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from memplane.contracts.base import Category, Importance, Message, Name, Request, Time
 from memplane.contracts.memories import MemoryRecord, TurnRecord
-from memplane.domain.memory import MemoryType, Role, Visibility
+from memplane.domain.memory.memory import MemoryType, Role, Visibility
 
 _DAY = len("2025-07-01")
 _SCOPE_NAMES = ("user_id", "agent_id", "run_id", "actor_id", "role")

@@ -8,9 +8,9 @@ from pydantic import Field, JsonValue
 
 from memplane.contracts.base import Category, Message, Name, Request, Text, Time
 from memplane.contracts.memories import Labels, MemoryContent, Unit
-from memplane.domain.consent import ProposalState
-from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Layer, Role, Source, State, TrustState
+from memplane.domain.consent.consent_rules import ProposalState
+from memplane.domain.memory.history import HistoryEvent
+from memplane.domain.memory.memory import Layer, Role, Source, State, TrustState
 
 FORMAT = "memplane-export"
 VERSION = 1

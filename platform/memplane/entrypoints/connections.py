@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from memplane.application.uploads import network_of
+from memplane.application.limits.uploads import network_of
 
 LONGEST_HEAD = 65_536
 """Bytes of a request line and headers, or of trailers."""

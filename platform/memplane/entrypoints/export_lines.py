@@ -8,12 +8,12 @@ from contextlib import aclosing
 
 from pydantic_core import to_json
 
-from memplane.application.exporting import Exported, Exports
-from memplane.application.portable import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.application.records import ContextField, Proposal
+from memplane.application.transfer.exports import Exported, Exports
+from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Record, Relation, Tombstone
 from memplane.contracts.transfer import END, FORMAT, HEADER, VERSION
-from memplane.domain.history import HistoryEntry
-from memplane.domain.memory import Turn
+from memplane.domain.memory.history import HistoryEntry
+from memplane.domain.memory.memory import Turn
 
 _NAMES: Mapping[type[Record], str] = {
     Turn: "turn",

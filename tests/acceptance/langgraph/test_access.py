@@ -18,8 +18,8 @@ from memplane.domain.errors import (
     UserForbidden,
     VisibilityForbidden,
 )
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneSaver, MemplaneStore
 from support.cluster import Database
 from support.files import File

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from memplane.application.keys import NewKey
+from memplane.application.keys.api_keys import NewKey
 from memplane.bootstrap import opened
 from memplane.domain.errors import (
     AmbiguousThread,
@@ -22,8 +22,8 @@ from memplane.domain.errors import (
     UserForbidden,
     VisibilityForbidden,
 )
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope, Principal
+from memplane.domain.identity.principal import KeyScope, Principal
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
 from support.files import File

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from memplane.application.keys import AGENT_SCOPES, NewKey
+from memplane.application.keys.api_keys import AGENT_SCOPES, NewKey
 from memplane.bootstrap import Application
 from memplane.domain.errors import ScopeForbidden, UserForbidden
-from memplane.domain.policy import Trust
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneSaver
 from memplane.settings import Settings
 from support.cluster import Database

@@ -11,11 +11,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
-from memplane.application.correcting import Correction
-from memplane.application.feedback import Verb
-from memplane.application.keys import NewKey
-from memplane.application.recall import Question
-from memplane.application.remember import NewMemory
+from memplane.application.keys.api_keys import NewKey
+from memplane.application.memories.correction import Correction
+from memplane.application.memories.feedback import Verb
+from memplane.application.memories.service import NewMemory
+from memplane.application.recall.recall import Question
 from memplane.bootstrap import Application
 from memplane.domain.errors import (
     CategoryForbidden,
@@ -31,11 +31,11 @@ from memplane.domain.errors import (
     ValueRejected,
     VisibilityForbidden,
 )
-from memplane.domain.items import Address
-from memplane.domain.memory import MemoryText, MemoryType
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
-from memplane.domain.scope import Filters
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.memory.items import Address
+from memplane.domain.memory.memory import MemoryText, MemoryType
+from memplane.domain.memory.scope import Filters
+from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneStore
 from support.cluster import Database
 from support.files import File

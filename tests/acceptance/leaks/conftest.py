@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from memplane.domain.capabilities import MEANINGS, POSTGRES, SQLITE
+from memplane.domain.policy.capabilities import MEANINGS, POSTGRES, SQLITE
 from support.leaks.stories import tell_all
 from support.leaks.world import World, policies_in
 from support.serving import running_server

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
 from support.access_matrix import ACCESS, Access
 from support.leaks.canaries import Record
 from support.leaks.contents import contents

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.leaks.breaks import (
     ANY_USER_NAMED,
     ANY_USER_S_CHANGES,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memplane.domain.principal import KeyScope
+from memplane.domain.identity.principal import KeyScope
 from support.access_matrix import ACCESS
 from support.leaks.matrix import Matrix, Report
 from support.leaks.paths import REVERT

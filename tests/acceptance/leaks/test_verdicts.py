@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from memplane.domain.conflicts import POSSIBLE_CONFLICT
-from memplane.domain.policy import Trust
+from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT
+from memplane.domain.policy.policy import Trust
 from support.access_matrix import ACCESS
 from support.leaks.canaries import Record
 from support.leaks.contents import contents

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memplane.domain.capabilities import Capability
+from memplane.domain.policy.capabilities import Capability
 from support.callers import USER, Caller, Json, Tenant
 from support.telling import say, write
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from memplane.adapters.models.endpoint import Endpoint
-from memplane.adapters.models.pydantic_ai_model import FIRST_PAUSE, Bounds, PydanticAiModel
-from memplane.adapters.models.transport import MAX_BYTES
-from memplane.application.models import Answer
+from memplane.adapters.llm.endpoint import Endpoint
+from memplane.adapters.llm.pydantic_ai_model import FIRST_PAUSE, Bounds, PydanticAiModel
+from memplane.adapters.llm.transport import MAX_BYTES
+from memplane.application.jobs.inference.language_model import Answer
 from memplane.domain.errors import ModelAnswerInvalid, ModelFailed, ModelUnavailable
 from support.model_asking import FACT, FOUND, HASTY, KEY, PATIENT, PROMPT, RIGHT, SAID, Asker, Facts, cost, times
 from support.model_server import ModelServer, Reply, called, completion, model_server, refused, spoken

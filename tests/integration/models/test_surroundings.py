@@ -8,13 +8,13 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from memplane.adapters.models.breaker import Breaker
-from memplane.adapters.models.choice import model_of
-from memplane.adapters.models.endpoint import Endpoint
-from memplane.adapters.models.prompt_files import prompt_file
-from memplane.adapters.models.pydantic_ai_model import Bounds, PydanticAiModel
-from memplane.adapters.models.transport import ForeignOrigin, transport_to
-from memplane.application.models import Answer
+from memplane.adapters.llm.breaker import Breaker
+from memplane.adapters.llm.choice import model_of
+from memplane.adapters.llm.endpoint import Endpoint
+from memplane.adapters.llm.prompt_files import prompt_file
+from memplane.adapters.llm.pydantic_ai_model import Bounds, PydanticAiModel
+from memplane.adapters.llm.transport import ForeignOrigin, transport_to
+from memplane.application.jobs.inference.language_model import Answer
 from memplane.domain.errors import ModelAnswerInvalid, ModelUnavailable
 from memplane.settings import Settings
 from support.model_asking import FACT, FOUND, KEY, PATIENT, PROMPT, RIGHT, SAID, Asker, Fact, Facts, cost, times

@@ -10,14 +10,14 @@ import psycopg
 
 from memplane.adapters.postgres import search as postgres_search
 from memplane.adapters.sql import scope as sql_scope
-from memplane.adapters.sql import statements, tracking
+from memplane.adapters.sql.queries import read_statements, tracking_reader
 from memplane.adapters.sqlite import search as sqlite_search
-from memplane.application import browse
-from memplane.domain import scope as scopes
-from memplane.domain.memory import State, TrustState, Visibility
-from memplane.domain.policy import Policy, Trust
-from memplane.domain.principal import Principal
-from memplane.domain.scope import Scope
+from memplane.application.memories import browse
+from memplane.domain.identity.principal import Principal
+from memplane.domain.memory import scope as scopes
+from memplane.domain.memory.memory import State, TrustState, Visibility
+from memplane.domain.memory.scope import Scope
+from memplane.domain.policy.policy import Policy, Trust
 from support.leaks.world import World
 
 Patch = tuple[object, str, Any]
@@ -114,19 +114,19 @@ def statement(name: str, widened: Callable[[World, Scope], Scope] = _everything)
     """One read statement whose scope is wider than it may be."""
     return Break(
         f"{name} is not scoped",
-        lambda world: [(statements, name, _wider(getattr(statements, name), partial(widened, world)))],
+        lambda world: [(read_statements, name, _wider(getattr(read_statements, name), partial(widened, world)))],
     )
 
 
 def everywhere(what: str, widened: Callable[[Scope], Scope], predicate: str = "memories_in") -> Break:
     """The predicate itself, in every statement that has it, is wider than it may be."""
-    modules = (statements, postgres_search, sqlite_search)
+    modules = (read_statements, postgres_search, sqlite_search)
     return Break(what, lambda _: [(m, predicate, _wider(getattr(m, predicate), widened)) for m in modules])
 
 
 def without(what: str, name: str, condition: str) -> Break:
     """One read statement that lacks one of the predicate's conditions."""
-    original: Function = getattr(statements, name)
+    original: Function = getattr(read_statements, name)
 
     def stripped(*given: Any, **more: Any) -> sql_scope.Predicate:  # noqa: ANN401 - of the predicate
         found = sql_scope.memories_in(*given, **more)
@@ -134,14 +134,14 @@ def without(what: str, name: str, condition: str) -> Break:
         return found
 
     def broken(*given: Any, **more: Any) -> Any:  # noqa: ANN401 - of the statement
-        kept = statements.memories_in
-        statements.memories_in = stripped
+        kept = read_statements.memories_in
+        read_statements.memories_in = stripped
         try:
             return original(*given, **more)
         finally:
-            statements.memories_in = kept
+            read_statements.memories_in = kept
 
-    return Break(what, lambda _: [(statements, name, broken)])
+    return Break(what, lambda _: [(read_statements, name, broken)])
 
 
 def _touch_anyone(_self: Principal, user_id: str) -> str:
@@ -171,7 +171,7 @@ LEAKS: tuple[tuple[Break, str], ...] = (
     (
         Break(
             "events are not scoped",
-            lambda world: [(tracking, "_events", _wider(tracking._events, partial(_everything, world)))],
+            lambda world: [(tracking_reader, "_events", _wider(tracking_reader._events, partial(_everything, world)))],
         ),
         "GET /v1/events",
     ),

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 
-from memplane.adapters.sql.tables import metadata
+from memplane.adapters.sql.schema.tables import metadata
 from support.callers import Tenant
 
 COUNTED = {"access_count", "last_accessed", "last_used_at"}

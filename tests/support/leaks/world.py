@@ -7,23 +7,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memplane.adapters.policy_files import shipped_policies
-from memplane.application.erasures import NoLedger
-from memplane.application.gateway import Write
-from memplane.application.keys import NewKey
-from memplane.application.placing import Fresh, _stored
-from memplane.application.remember import prepare
+from memplane.adapters.policy import shipped_policies
+from memplane.application.erasure.erasure_ports import NoLedger
+from memplane.application.keys.api_keys import NewKey
+from memplane.application.memories.gateway import Write
+from memplane.application.memories.placement import Fresh, _stored
+from memplane.application.memories.service import prepare
+from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transaction import UnitOfWork
-from memplane.application.vectors import SearchMaterial
 from memplane.contracts.memories import NewMemoryRequest
-from memplane.domain.conflicts import POSSIBLE_CONFLICT
-from memplane.domain.entities import mentions
-from memplane.domain.memory import new_id
-from memplane.domain.policy import Trust
-from memplane.domain.principal import KeyScope
-from memplane.domain.reconciling import Action, Decision
-from memplane.domain.terms import terms
-from memplane.entrypoints.http import convert
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.language.entities import mentions
+from memplane.domain.language.terms import terms
+from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT
+from memplane.domain.memory.memory import new_id
+from memplane.domain.memory.write_decisions import Action, Decision
+from memplane.domain.policy.policy import Trust
+from memplane.entrypoints.http import wire_conversion
 from support.callers import SUPERVISING, Tenant
 from support.leaks.canaries import LIVES, Canary, Place, Planted, Record
 from support.leaks.oracle import NOBODY, Oracle, Voice
@@ -173,7 +173,7 @@ class World:
         async def stored() -> list[str]:
             caller = await wired.keys.authenticate(self.operator(tenant).credential)
             policy, now = wired.policies.current, datetime.now(UTC)
-            new = [convert.new_memory_of(NewMemoryRequest(**body)) for _, body in by_thread]
+            new = [wire_conversion.new_memory_of(NewMemoryRequest(**body)) for _, body in by_thread]
             agents = [str(body["agent"]) for _, body in by_thread]
             memories = [prepare(caller, policy, n, now, agent) for n, agent in zip(new, agents, strict=True)]
             vectors = await wired.embedder.embed([memory.text.embeddable() for memory in memories])

@@ -4,20 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memplane.adapters.sql.gateway_stores import SqlAnswers
-from memplane.application import deriving, drawing, ingest, placing, recall, reinstated_memories, remember
-from memplane.application.gateway import Write
-from memplane.application.jobs import running
-from memplane.application.keys import AGENT_SCOPES
+from memplane.adapters.sql.stores.gateway_stores import SqlAnswers
+from memplane.application.jobs import job_runner
+from memplane.application.keys.api_keys import AGENT_SCOPES
+from memplane.application.memories import cascade_delete, placement, service
+from memplane.application.memories.gateway import Write
 from memplane.application.ports import Reader
-from memplane.application.ranking import By, Ranking
-from memplane.application.vectors import Query
-from memplane.domain import reconciling, rendering, tombstones
-from memplane.domain.comparison import Judgement, Verdict
-from memplane.domain.memory import Memory, TrustState
-from memplane.domain.policy import Policy
-from memplane.domain.reconciling import Action, Decision
-from memplane.domain.scope import Scope
+from memplane.application.recall import recall
+from memplane.application.recall.ranking import By, Ranking
+from memplane.application.recall.search_material import Query
+from memplane.application.transfer import restored_memories
+from memplane.application.turns import extraction, ingestion
+from memplane.domain.language.comparison.comparison import Judgement, Verdict
+from memplane.domain.memory import tombstones, write_decisions
+from memplane.domain.memory.memory import Memory, TrustState
+from memplane.domain.memory.scope import Scope
+from memplane.domain.memory.write_decisions import Action, Decision
+from memplane.domain.policy.policy import Policy
+from memplane.domain.ranking import rendering
 from support.access_matrix import Categories, routes
 from support.callers import SUPERVISING, THREAD, USER, Tenant
 from support.promises.checks import (
@@ -142,7 +146,7 @@ def _cut(original: Function) -> Function:
     """Extraction that forgets what it finds beyond the most that is stored."""
 
     def extracted(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - of the function
-        return original(*given, **named)[: drawing.MAX_DRAWN]
+        return original(*given, **named)[: extraction.MAX_DRAWN]
 
     return extracted
 
@@ -157,28 +161,29 @@ _WRITES = {str(access): access for access in routes(categories=Categories.NOT_WR
 THINGS = ("piano", "boat", "horse", "garden", "canoe")
 
 BREAKS: tuple[Broken, ...] = (
-    Broken(2, "what was derived does not follow its source", (deriving, "_followed", soon(value=False)),
+    Broken(2, "what was derived does not follow its source", (cascade_delete, "_followed", soon(value=False)),
            lambda tenant: copies_left(tenant, "of the same user")),
     Broken(3, "nobody looks at the write allowlist (memories)", (Policy, "check_write", always(None)),
            lambda tenant: written_beyond(tenant, _WRITES["POST /v1/memories"])),
     Broken(3, "nobody looks at the write allowlist (turns)", (Policy, "check_write", always(None)),
            lambda tenant: written_beyond(tenant, _WRITES["POST /v1/turns"])),
     Broken(4, "a memory's words decide how far it is believed",
-           (remember, "prepare", _confirmed_by_its_words(remember.prepare)),
+           (service, "prepare", _confirmed_by_its_words(service.prepare)),
            lambda tenant: authority_claimed(tenant, CLAIMS[0])),
-    Broken(4, "every key speaks for the person", (ingest, "is_vouched", always(value=True)),
+    Broken(4, "every key speaks for the person", (ingestion, "is_vouched", always(value=True)),
            lambda tenant: drawn_unvouched(tenant, "My sister is called Ingrid.", AGENT_SCOPES, SUPERVISING)),
-    Broken(5, "nobody looks at tombstones", (placing, "is_rejected", soon(value=False)),
+    Broken(5, "nobody looks at tombstones", (placement, "is_rejected", soon(value=False)),
            lambda tenant: said_again(tenant, JAZZ)),
     Broken(5, "keys of values keep case and signs", (tombstones, "skeleton", str),
            lambda tenant: said_again(tenant, "the user LIKES j\u200bazz!", purged=True)),
-    Broken(6, "what is new overrules nothing", (placing, "decide", always(Decision(Action.CREATE))),
+    Broken(6, "what is new overrules nothing", (placement, "decide", always(Decision(Action.CREATE))),
            lambda tenant: uncorrected(tenant, "a replacement")),
-    Broken(6, "what is over counts like what is so", (reconciling, "is_ended", always(value=False)),
+    Broken(6, "what is over counts like what is so", (write_decisions, "is_ended", always(value=False)),
            ended_by_the_past),
-    Broken(7, "copies of other users do not follow", (deriving, "_followed", _of_one_user(deriving._followed)),
+    Broken(7, "copies of other users do not follow", (cascade_delete, "_followed",
+        _of_one_user(cascade_delete._followed)),
            lambda tenant: copies_left(tenant, "of another user")),
-    Broken(7, "a file is not compared with tombstones", (reinstated_memories, "is_rejected", soon(value=False)),
+    Broken(7, "a file is not compared with tombstones", (restored_memories, "is_rejected", soon(value=False)),
            lambda tenant: restored_rejected(tenant, "restore")),
     Broken(8, "top_k is forgotten", (recall, "fit", _unbounded(recall.fit, 1)),
            lambda tenant: beyond_bounds(tenant, 3, 4096)),
@@ -188,16 +193,16 @@ BREAKS: tuple[Broken, ...] = (
            lambda tenant: unfenced(tenant, FORGED_ITEM)),
     Broken(11, "answers are not remembered", (SqlAnswers, "keep", soon(value=True)),
            lambda tenant: done_twice(tenant, "/v1/turns", _TURN, "turns")),
-    Broken(11, "a night's work is done whenever it is asked for", (running, "ONCE_A_DAY", frozenset()),
+    Broken(11, "a night's work is done whenever it is asked for", (job_runner, "ONCE_A_DAY", frozenset()),
            lambda tenant: faded_twice(tenant, THINGS)),
     Broken(12, "the nearest are filtered afterwards", (recall, "rank", _filtered_afterwards(recall.rank)), starved),
     Broken(13, "what is alike is overruled without proof",
-           (reconciling, "judge", _without_proof(reconciling.judge)),
+           (write_decisions, "judge", _without_proof(write_decisions.judge)),
            lambda tenant: compatible_ended(tenant, BESIDE["what happens more than once"][0])),
     Broken(14, "what is lost is not counted", (Write, "lost", always(None)),
            lambda tenant: uncounted(tenant, ("I love jazz.", "My sister is called Ingrid.")),
-           given=((drawing, "extract", _raising),)),
-    Broken(14, "what is beyond a limit is not counted", (drawing, "extract", _cut(drawing.extract)),
+           given=((extraction, "extract", _raising),)),
+    Broken(14, "what is beyond a limit is not counted", (extraction, "extract", _cut(extraction.extract)),
            lambda tenant: uncounted_beyond(tenant, SAID_AT_ONCE)),
 )  # fmt: skip
 """Breaks of every promise but the first and the tenth, whose own are in `acceptance/leaks` and `test_crash.py`."""

@@ -11,8 +11,8 @@ from math import exp
 from typing import Any
 from uuid import UUID
 
-from memplane.application.drawing import MAX_DRAWN
-from memplane.application.jobs.running import Done
+from memplane.application.jobs.job_runner import Done
+from memplane.application.turns.extraction import MAX_DRAWN
 from memplane.domain.errors import Conflict
 from support.access_matrix import Access
 from support.callers import THREAD, USER, Caller, Json, Tenant

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from memplane.application.vectors import Vector
+from memplane.application.recall.search_material import Vector
 
 CACHED_TEXTS = 4096
 CACHED_CHARS = 1_000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from memplane.adapters.embeddings.model_folder import SETTING, ModelFolder, Pooling, model_folder
-from memplane.application.vectors import Vector
+from memplane.application.recall.search_material import Vector
 from memplane.domain.errors import SettingsError
 
 INSTALL = "pip install 'memplane[onnx]'"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from memplane.application.vectors import Vector
+from memplane.application.recall.search_material import Vector
 from memplane.domain.errors import SettingsError
 
 DIMENSIONS = 256

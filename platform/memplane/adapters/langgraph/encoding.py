@@ -18,9 +18,16 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoint_records import Blob, NewCheckpoint, Place, StoredCheckpoint, Summary, TaskWrite
+from memplane.application.checkpoints.checkpoint_records import (
+    Blob,
+    NewCheckpoint,
+    Place,
+    StoredCheckpoint,
+    Summary,
+    TaskWrite,
+)
 from memplane.domain.errors import Invalid, InvalidText
-from memplane.domain.text import refuse_unstorable
+from memplane.domain.language.text import refuse_unstorable
 
 MESSAGES, CONTEXT = "messages", "memory_context"
 """Channels of which a supervisor's state tells: the conversation, and what was known of the memory."""

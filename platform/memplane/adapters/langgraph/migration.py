@@ -13,10 +13,10 @@ from langgraph.checkpoint.base import CheckpointMetadata, writes_sort_key
 from memplane.adapters.langgraph.encoding import checkpoint_tuple, new_checkpoint
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import FoundCheckpoint
-from memplane.application.checkpoint_records import Arrival, Place, Thread, Wanted
-from memplane.application.checkpoints import Checkpoints
+from memplane.application.checkpoints.checkpoint_records import Arrival, Place, Thread, Wanted
+from memplane.application.checkpoints.checkpoint_service import Checkpoints
 from memplane.domain.errors import CheckpointMismatch, MemplaneError
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
 
 USER = "user_id"
 Told = Callable[["MigratedThread"], None]

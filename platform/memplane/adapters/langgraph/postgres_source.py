@@ -10,7 +10,7 @@ from psycopg.rows import namedtuple_row
 
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import ABSENT, FoundCheckpoint, Typed, readable
-from memplane.application.checkpoint_records import TaskWrite
+from memplane.application.checkpoints.checkpoint_records import TaskWrite
 from memplane.domain.errors import Invalid
 
 SCHEMES = frozenset({"postgres", "postgresql"})

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoint_records import TaskWrite
+from memplane.application.checkpoints.checkpoint_records import TaskWrite
 from memplane.domain.errors import CheckpointMismatch, Invalid, NotFound, UndeclaredType
 
 FORMAT = "memplane-checkpoints-1"

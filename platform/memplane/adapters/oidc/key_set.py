@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import jwt
 
 from memplane.adapters.oidc.fetching import Fetcher, FetchFailed
-from memplane.application.periodic import Periodic
+from memplane.application.jobs.periodic import Periodic
 
 logger = logging.getLogger("memplane.oidc")
 MAX_KEYS = 100

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from memplane.application.keys.issuer_tokens import TokenRules, Tokens, TokenVerifier
 from memplane.application.ports import Policies, Storage
-from memplane.application.tokens import TokenRules, Tokens, TokenVerifier
 from memplane.settings import Settings
 
 if TYPE_CHECKING:

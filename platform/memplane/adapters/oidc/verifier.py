@@ -7,9 +7,9 @@ from typing import Any
 import jwt
 
 from memplane.adapters.oidc.key_set import KeySet
-from memplane.application.keys import REFUSAL
-from memplane.application.offload import offload
-from memplane.application.tokens import Claims
+from memplane.application.keys.api_keys import REFUSAL
+from memplane.application.keys.issuer_tokens import Claims
+from memplane.application.limits.offload import offload
 from memplane.domain.errors import Unauthenticated
 
 MAX_CHARS = 8_192

@@ -2,8 +2,8 @@
 
 import functools
 
-from memplane.domain import pii
 from memplane.domain.errors import SettingsError
+from memplane.domain.privacy import pii
 from memplane.settings import Settings
 
 

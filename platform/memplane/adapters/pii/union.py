@@ -7,7 +7,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Protocol
 
-from memplane.domain.pii import EVERY, Finder, Found, Pii, find
+from memplane.domain.privacy.pii import EVERY, Finder, Found, Pii, find
 
 LANGUAGE = "en"
 """What all recognisers are registered under; their patterns are not those of one language."""

@@ -7,11 +7,11 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from memplane.adapters.sql.chain import SqlChain
-from memplane.adapters.sql.erasures import SqlErasures
-from memplane.adapters.sql.stores import SqlJournal
-from memplane.application.erasures import Counts
-from memplane.domain.chain import Sealed
+from memplane.adapters.sql.stores.audit_chain import SqlChain
+from memplane.adapters.sql.stores.erasures import SqlErasures
+from memplane.adapters.sql.stores.memory_stores import SqlJournal
+from memplane.application.erasure.erasure_ports import Counts
+from memplane.domain.privacy.audit_chain import Sealed
 
 _FORGET = sa.text("SELECT history_erased(:receipt, :ids, :most)").bindparams(
     sa.bindparam("ids", type_=ARRAY(sa.Uuid()))

@@ -16,10 +16,10 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
-from memplane.adapters.postgres.messages import QUEUE, SCHEMA, TASK
-from memplane.adapters.postgres.watching import watching
-from memplane.application.jobs.records import Claim
-from memplane.application.periodic import Periodic
+from memplane.adapters.postgres.job_messages import QUEUE, SCHEMA, TASK
+from memplane.adapters.postgres.keepalive import watching
+from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.periodic import Periodic
 from memplane.application.ports import Perform
 from memplane.domain.errors import StorageUnavailable, UnsafeRole
 

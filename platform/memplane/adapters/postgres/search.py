@@ -14,11 +14,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL
 
+from memplane.adapters.postgres.active_embedding import Known, asking, told
 from memplane.adapters.postgres.arrays import arrayed
-from memplane.adapters.postgres.exchange import Maker, as_dicts, as_tuples
-from memplane.adapters.postgres.in_force import Known, asking, told
-from memplane.adapters.postgres.packed import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
-from memplane.adapters.postgres.scopes import (
+from memplane.adapters.postgres.packed_units import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
+from memplane.adapters.postgres.pipeline import Maker, as_dicts, as_tuples
+from memplane.adapters.postgres.scope_cache import (
     MOST_UNITS,
     Kept,
     Key,
@@ -30,14 +30,14 @@ from memplane.adapters.postgres.scopes import (
     key_of,
 )
 from memplane.adapters.postgres.syntax import SYNTAX
-from memplane.adapters.sql.reader import SqlReader
+from memplane.adapters.sql.queries.read_statements import Statement, mentioning
+from memplane.adapters.sql.queries.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
-from memplane.adapters.sql.statements import Statement, mentioning
-from memplane.application.offload import offload
-from memplane.application.vectors import Candidates, Query, Vectors
-from memplane.domain.embeddings import Column, InForce
-from memplane.domain.scope import Scope
+from memplane.application.limits.offload import offload
+from memplane.application.recall.search_material import Candidates, Query, Vectors
+from memplane.domain.memory.scope import Scope
+from memplane.domain.ranking.embedding_models import Column, InForce
 
 T = TypeVar("T")
 

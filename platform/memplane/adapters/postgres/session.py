@@ -22,11 +22,12 @@ from pydantic_core import to_json
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
+from memplane.adapters.postgres.active_embedding import Known, asking, told
 from memplane.adapters.postgres.arrays import Ids, Vectors
-from memplane.adapters.postgres.exchange import ExchangeConnection
-from memplane.adapters.postgres.in_force import Known, asking, told
+from memplane.adapters.postgres.pipeline import ExchangeConnection
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
+from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.session import (
     ENTITIES,
     JOB_RUNS,
@@ -39,13 +40,12 @@ from memplane.adapters.sql.session import (
     Values,
     table_of,
 )
-from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
 from memplane.application.transaction import Interrupted
-from memplane.domain.co_recall import APART, CO_RECALLED
-from memplane.domain.embeddings import Column, InForce
 from memplane.domain.errors import StorageError
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
+from memplane.domain.ranking.co_recall import APART, CO_RECALLED
+from memplane.domain.ranking.embedding_models import Column, InForce
 
 NEW_RELATIONS = "new_relations"
 """Relations of a memory that is added in the same statement, where nothing can be in their place."""

@@ -20,34 +20,34 @@ from sqlalchemy.dialects.postgresql.psycopg import AsyncAdapt_psycopg_connection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from memplane.adapters.postgres.active_embedding import Known, alone
 from memplane.adapters.postgres.arrays import register_arrays
-from memplane.adapters.postgres.checkpoint_exchange import by_exchanges
-from memplane.adapters.postgres.exchange import Exchange, ExchangeConnection, Unanswered, as_dicts
-from memplane.adapters.postgres.in_force import Known, alone
-from memplane.adapters.postgres.looking import PostgresUnitOfWork
-from memplane.adapters.postgres.messages import send
-from memplane.adapters.postgres.rates import DRAW
-from memplane.adapters.postgres.scopes import ScopeMemory, freshen, reread
+from memplane.adapters.postgres.checkpoint_pipeline import by_exchanges
+from memplane.adapters.postgres.job_messages import send
+from memplane.adapters.postgres.keepalive import watching
+from memplane.adapters.postgres.pipeline import Exchange, ExchangeConnection, Unanswered, as_dicts
+from memplane.adapters.postgres.rate_buckets import DRAW
+from memplane.adapters.postgres.scope_cache import ScopeMemory, freshen, reread
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
-from memplane.adapters.postgres.tenant_removals import REFUSED, REQUIRE_TENANT
-from memplane.adapters.postgres.watching import watching
+from memplane.adapters.postgres.tenant_removal import REFUSED, REQUIRE_TENANT
+from memplane.adapters.postgres.unit_of_work import PostgresUnitOfWork
+from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.rows import key_of
 from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.statements import Statement
+from memplane.adapters.sql.stores.vectors import vectors_of
 from memplane.adapters.sql.unit_of_work import Ways, lock_names
-from memplane.adapters.sql.vectors import vectors_of
+from memplane.application.limits.usage import Usage
 from memplane.application.ports import Reader
+from memplane.application.recall.search_material import Candidates, Query
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
-from memplane.application.usage import Usage
-from memplane.application.vectors import Candidates, Query
-from memplane.domain.capabilities import POSTGRES
 from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, TenantRemoved, UnsafeRole
-from memplane.domain.memory import Memory
-from memplane.domain.principal import Reach
-from memplane.domain.scope import Scope
+from memplane.domain.identity.principal import Reach
+from memplane.domain.memory.memory import Memory
+from memplane.domain.memory.scope import Scope
+from memplane.domain.policy.capabilities import POSTGRES
 
 T = TypeVar("T")
 _ATTEMPTS = 5

@@ -7,13 +7,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.application.key_history import KeyEntry, KeyEvent
+from memplane.application.keys.key_history import KeyEntry, KeyEvent
+from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField, Proposal, StoredKey
-from memplane.application.vectors import SearchMaterial
-from memplane.domain.consent import ProposalState
-from memplane.domain.embeddings import InForce
-from memplane.domain.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory import (
+from memplane.domain.consent.consent_rules import ProposalState
+from memplane.domain.identity.principal import KeyScope
+from memplane.domain.language.terms import Terms
+from memplane.domain.language.text import estimate_tokens
+from memplane.domain.memory.history import HistoryEntry, HistoryEvent
+from memplane.domain.memory.memory import (
     Layer,
     Memory,
     MemoryText,
@@ -25,9 +27,7 @@ from memplane.domain.memory import (
     Turn,
     Visibility,
 )
-from memplane.domain.principal import KeyScope
-from memplane.domain.terms import Terms
-from memplane.domain.text import estimate_tokens
+from memplane.domain.ranking.embedding_models import InForce
 
 Row = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memplane.domain.entities import key_of
-from memplane.domain.memory import SHARED, MemoryType, TrustState, Visibility
-from memplane.domain.priors import TURN_IMPORTANCE
-from memplane.domain.scope import Scope
+from memplane.domain.language.entities import key_of
+from memplane.domain.memory.memory import SHARED, MemoryType, TrustState, Visibility
+from memplane.domain.memory.scope import Scope
+from memplane.domain.ranking.priors import TURN_IMPORTANCE
 
 _MENTIONS = """EXISTS (
 SELECT 1 FROM memory_entities me JOIN entities e ON e.tenant_id = me.tenant_id AND e.id = me.entity_id

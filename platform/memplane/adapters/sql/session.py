@@ -9,14 +9,15 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql import prepared, tables
-from memplane.adapters.sql.prepared import Insert, one_or_many, upserts
+from memplane.adapters.sql.queries import write_statements
+from memplane.adapters.sql.queries.read_statements import Statement
+from memplane.adapters.sql.queries.write_statements import Insert, one_or_many, upserts
+from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax
-from memplane.adapters.sql.statements import Statement
 from memplane.application.records import Told
-from memplane.domain.co_recall import APART, CO_RECALLED
-from memplane.domain.embeddings import InForce
-from memplane.domain.memory import new_id
+from memplane.domain.memory.memory import new_id
+from memplane.domain.ranking.co_recall import APART, CO_RECALLED
+from memplane.domain.ranking.embedding_models import InForce
 
 Row = dict[str, Any]
 Values = Mapping[str, object] | Sequence[Mapping[str, object]] | None
@@ -95,7 +96,7 @@ class Session(ABC):
     async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
         """Log changes in threads and in the user's recent ones: each thread's last revision."""
         values = {"tenant_id": self.tenant, "user_id": user_id, "since": told.since, "most": told.most}
-        rows = await self.execute(prepared.RECENT, values)
+        rows = await self.execute(write_statements.RECENT, values)
         reached = {row.thread_id: row.updated_at for row in rows} | dict(threads)
         if not reached:
             return {}
@@ -123,12 +124,12 @@ class Session(ABC):
 def adding(table: str, rows: list[Row], insert: Insert) -> tuple[sa.Executable, Row | list[Row]]:
     """The statement that adds rows to a table, and their values."""
     plain = {
-        "history": prepared.ADD_HISTORY,
-        "events": prepared.ADD_EVENTS,
-        "change_log": prepared.ADD_CHANGES,
-        "turns": prepared.ADD_TURNS,
-        UNDO: prepared.ADD_UNDO,
-        JOB_RUNS: prepared.ADD_RUNS,
+        "history": write_statements.ADD_HISTORY,
+        "events": write_statements.ADD_EVENTS,
+        "change_log": write_statements.ADD_CHANGES,
+        "turns": write_statements.ADD_TURNS,
+        UNDO: write_statements.ADD_UNDO,
+        JOB_RUNS: write_statements.ADD_RUNS,
     }
     if table in plain:
         return plain[table], one_or_many(rows)

@@ -7,45 +7,50 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql import tables
-from memplane.adapters.sql.activity import SqlActivity
-from memplane.adapters.sql.budgets import SqlBudgets
-from memplane.adapters.sql.chain import SqlChain
-from memplane.adapters.sql.checkpoints import SqlCheckpoints
-from memplane.adapters.sql.closings import SqlClosings
-from memplane.adapters.sql.co_recalls import SqlCoRecalls
-from memplane.adapters.sql.consent_stores import SqlConsents
-from memplane.adapters.sql.enrichments import SqlEnrichments
-from memplane.adapters.sql.erasures import SqlErasures
-from memplane.adapters.sql.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
-from memplane.adapters.sql.graph_repairs import SqlRepairs
-from memplane.adapters.sql.job_runs import Send, SqlJobRuns
-from memplane.adapters.sql.job_users import SqlJobUsers
-from memplane.adapters.sql.pairs import SqlPairs
-from memplane.adapters.sql.portable_store import SqlPortableStore
-from memplane.adapters.sql.removals import SqlRemovals
-from memplane.adapters.sql.repairs import Freshen
-from memplane.adapters.sql.reverts import SqlReverts
+from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.stores import FindCandidates, ReadMemories, SqlJournal, SqlKeys, SqlMemories, SqlThreads
-from memplane.adapters.sql.upkeep import SqlUpkeep
-from memplane.adapters.sql.user_merges import Reread, SqlUserMerges
-from memplane.adapters.sql.user_settings import SqlUsage, SqlUserSettings, TenantUsage, tenant_usage
-from memplane.adapters.sql.vectors import Alone, SqlVectors
-from memplane.application.answers import Answers
-from memplane.application.chain import Chain
-from memplane.application.co_recall_records import CoRecalls
-from memplane.application.erasures import Erasures
-from memplane.application.jobs.ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
-from memplane.application.jobs.repair_records import Repairs
-from memplane.application.jobs.user_records import JobUsers
-from memplane.application.pair_records import Pairs
-from memplane.application.portable import PortableStore
+from memplane.adapters.sql.stores.activity import SqlActivity
+from memplane.adapters.sql.stores.audit_chain import SqlChain
+from memplane.adapters.sql.stores.checkpoints import SqlCheckpoints
+from memplane.adapters.sql.stores.consent_stores import SqlConsents
+from memplane.adapters.sql.stores.erasures import SqlErasures
+from memplane.adapters.sql.stores.gateway_stores import SqlAnswers, SqlGraph, SqlTombstones
+from memplane.adapters.sql.stores.jobs.budgets import SqlBudgets
+from memplane.adapters.sql.stores.jobs.co_recalls import SqlCoRecalls
+from memplane.adapters.sql.stores.jobs.enrichments import SqlEnrichments
+from memplane.adapters.sql.stores.jobs.graph_repairs import SqlRepairs
+from memplane.adapters.sql.stores.jobs.job_runs import Send, SqlJobRuns
+from memplane.adapters.sql.stores.jobs.job_users import SqlJobUsers
+from memplane.adapters.sql.stores.jobs.pairs import SqlPairs
+from memplane.adapters.sql.stores.jobs.text_repairs import Freshen
+from memplane.adapters.sql.stores.jobs.upkeep import SqlUpkeep
+from memplane.adapters.sql.stores.memory_stores import (
+    FindCandidates,
+    ReadMemories,
+    SqlJournal,
+    SqlKeys,
+    SqlMemories,
+    SqlThreads,
+)
+from memplane.adapters.sql.stores.portable_store import SqlPortableStore
+from memplane.adapters.sql.stores.reverts import SqlReverts
+from memplane.adapters.sql.stores.session_closings import SqlClosings
+from memplane.adapters.sql.stores.turn_deletions import SqlRemovals
+from memplane.adapters.sql.stores.user_merges import Reread, SqlUserMerges
+from memplane.adapters.sql.stores.user_settings import SqlUsage, SqlUserSettings, TenantUsage, tenant_usage
+from memplane.adapters.sql.stores.vectors import Alone, SqlVectors
+from memplane.application.erasure.erasure_ports import Erasures
+from memplane.application.jobs.job_ports import Budgets, Enrichments, JobRuns, Upkeep, UserActivity, VectorStore
+from memplane.application.jobs.pair_records import Pairs
+from memplane.application.jobs.reconciliation.reconcile_records import Repairs
+from memplane.application.jobs.user_job_records import JobUsers
+from memplane.application.limits.idempotency_ports import Answers
+from memplane.application.limits.usage import SettingsStore, UsageStore
+from memplane.application.operations.audit_chain_ports import Chain
+from memplane.application.recall.co_recall_records import CoRecalls
 from memplane.application.records import Look, Seen
-from memplane.application.removals import Removals
-from memplane.application.reverts import Reverts
-from memplane.application.session_records import Closings
+from memplane.application.reverts.revert_ports import Reverts
 from memplane.application.transaction import (
     CheckpointStore,
     Consents,
@@ -56,9 +61,11 @@ from memplane.application.transaction import (
     ThreadStore,
     Tombstones,
 )
-from memplane.application.usage import SettingsStore, UsageStore
-from memplane.application.user_merges import UserMerges
-from memplane.domain.embeddings import InForce
+from memplane.application.transfer.portable_records import PortableStore
+from memplane.application.turns.session_records import Closings
+from memplane.application.turns.turn_deletion_ports import Removals
+from memplane.application.users.user_merge_ports import UserMerges
+from memplane.domain.ranking.embedding_models import InForce
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from memplane.adapters.sqlite.storage import TENANT, SqliteStorage
-from memplane.application.jobs.records import Claim
-from memplane.application.periodic import Periodic
+from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.periodic import Periodic
 from memplane.application.ports import Clock, Perform
-from memplane.domain.principal import Reach
+from memplane.domain.identity.principal import Reach
 
 POLL_SECONDS = 1.0
 """How often the table is looked at; what is due is done one after another until nothing is."""

@@ -10,22 +10,22 @@ from uuid import UUID
 import numpy as np
 import sqlalchemy as sa
 
-from memplane.adapters.sql.material import Material, Numbers
-from memplane.adapters.sql.packing import PackedIds
-from memplane.adapters.sql.reader import SqlReader
+from memplane.adapters.sql.queries.material import Material, Numbers
+from memplane.adapters.sql.queries.packing import PackedIds
+from memplane.adapters.sql.queries.read_statements import Statement, mentioning
+from memplane.adapters.sql.queries.reader import SqlReader
+from memplane.adapters.sql.queries.units import Part, Units, measured, part_of
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.statements import Statement, mentioning
-from memplane.adapters.sql.units import Part, Units, measured, part_of
-from memplane.adapters.sqlite.cache import ScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.engine import Snapshot
+from memplane.adapters.sqlite.scope_cache import ScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from memplane.application.jobs.vector_records import Kind
-from memplane.application.vectors import Candidates, Query
-from memplane.domain.embeddings import Column, InForce
-from memplane.domain.priors import TURN_IMPORTANCE
-from memplane.domain.scope import Scope
+from memplane.application.recall.search_material import Candidates, Query
+from memplane.domain.memory.scope import Scope
+from memplane.domain.ranking.embedding_models import Column, InForce
+from memplane.domain.ranking.priors import TURN_IMPORTANCE
 
 SYNTAX = SqliteSyntax()
 _FETCHED = 5_000

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine.result import IteratorResult, SimpleResultMetaData
 
+from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
-from memplane.adapters.sql.statements import Statement
 from memplane.adapters.sqlite.engine import Writer
 from memplane.adapters.sqlite.search import SYNTAX, fetched
 from memplane.application.transaction import Interrupted
-from memplane.domain.embeddings import InForce
 from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable
+from memplane.domain.ranking.embedding_models import InForce
 
 
 class SqliteSession(Session):

@@ -13,26 +13,26 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from memplane.adapters.sql.queries.read_statements import Statement, memories_by_id
 from memplane.adapters.sql.rows import key_of, memory_of
 from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.statements import Statement, memories_by_id
 from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
-from memplane.adapters.sqlite.rates import LocalBuckets
+from memplane.adapters.sqlite.rate_buckets import LocalBuckets
 from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, freshen, in_force_of, reread
 from memplane.adapters.sqlite.session import SqliteSession, translated
 from memplane.application.ports import Reader
+from memplane.application.recall.search_material import Candidates, Query
 from memplane.application.records import Draw, Drawn, Rate, StoredKey
 from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
-from memplane.application.vectors import Candidates, Query
-from memplane.domain.capabilities import SQLITE, Capability
-from memplane.domain.embeddings import InForce
 from memplane.domain.errors import StorageError, StorageUnavailable
-from memplane.domain.memory import Memory, State
-from memplane.domain.principal import Reach
-from memplane.domain.scope import Scope
+from memplane.domain.identity.principal import Reach
+from memplane.domain.memory.memory import Memory, State
+from memplane.domain.memory.scope import Scope
+from memplane.domain.policy.capabilities import SQLITE, Capability
+from memplane.domain.ranking.embedding_models import InForce
 
 logger = logging.getLogger("memplane.sqlite")
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from uuid import UUID
 import numpy as np
 from sqlalchemy.dialects import sqlite
 
-from memplane.adapters.sql import tables
-from memplane.adapters.sql.types import UtcTime
+from memplane.adapters.sql.schema import tables
+from memplane.adapters.sql.schema.types import UtcTime
 
 _ANY_OF = "{column} IN (SELECT value FROM json_each(:{name}))"
 _HOLDS_ALL = """NOT EXISTS (

@@ -8,25 +8,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.beside import evidence, is_rejected, supersede, suspect
-from memplane.application.gateway import Write
-from memplane.application.jobs.pair_asking import Heard, Judged, asked
-from memplane.application.jobs.records import Spent
-from memplane.application.jobs.steps import Batch, Step
-from memplane.application.jobs.thinking import Thinking
-from memplane.application.models import Prompt
-from memplane.application.pair_records import PairCheck
-from memplane.application.placing import SUPERSEDES
+from memplane.application.consent.proposals import stated_in
+from memplane.application.jobs.inference.language_model import Prompt
+from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.pair_judgement import Heard, Judged, asked
+from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.pair_records import PairCheck
+from memplane.application.memories.gateway import Write
+from memplane.application.memories.placement import SUPERSEDES
+from memplane.application.memories.supersession import evidence, is_rejected, supersede, suspect
 from memplane.application.ports import Policies, Storage
-from memplane.application.proposing import stated_in
 from memplane.application.records import Edge
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.comparison import Verdict
-from memplane.domain.delta import ChangeEvent
 from memplane.domain.errors import Conflict, Invalid, UserErased
-from memplane.domain.history import HistoryEvent
-from memplane.domain.memory import Memory
-from memplane.domain.pairing import (
+from memplane.domain.identity.principal import Principal
+from memplane.domain.jobs.pair_selection import (
     AGE,
     GLANCED,
     PAIRS,
@@ -41,9 +38,12 @@ from memplane.domain.pairing import (
     paired,
     settled,
 )
-from memplane.domain.policy import Policy
-from memplane.domain.principal import Principal
-from memplane.domain.reconciling import Neighbour, said_at
+from memplane.domain.language.comparison.comparison import Verdict
+from memplane.domain.memory.delta import ChangeEvent
+from memplane.domain.memory.history import HistoryEvent
+from memplane.domain.memory.memory import Memory
+from memplane.domain.memory.write_decisions import Neighbour, said_at
+from memplane.domain.policy.policy import Policy
 
 logger = logging.getLogger("memplane.jobs")
 SWEPT = 500

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from memplane.domain.memory import MemoryText
+from memplane.domain.memory.memory import MemoryText
 
 
 class Kind(StrEnum):

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from memplane.client.errors import Invalid
 from memplane.contracts.base import Time
-from memplane.domain.attributes import checked
 from memplane.domain.errors import MemplaneError
-from memplane.domain.memory import Role
+from memplane.domain.memory.attributes import checked
+from memplane.domain.memory.memory import Role
 
 MAX_NAME = 255
 MAX_TITLE = 200

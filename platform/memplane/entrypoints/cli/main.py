@@ -8,37 +8,39 @@ import typer
 
 from memplane.client import MemplaneClientError
 from memplane.domain.errors import MemplaneError
-from memplane.entrypoints.cli import (
+from memplane.entrypoints.cli.admin import (
     audit,
     checkpoints,
+    doctor,
+    jobs,
+    keys,
+    reembed,
+    serve,
+    setup,
+    tenants,
+    transfer,
+    worker,
+)
+from memplane.entrypoints.cli.bench import bench_app
+from memplane.entrypoints.cli.commands import (
     conflicts,
     consents,
     conversations,
-    doctor,
     entities,
     erasure,
-    exporting,
+    exports,
     feedback,
-    importing,
+    imports,
     inspection,
-    jobs,
-    keys,
     memory,
     policy,
     quotas,
     recovery,
-    reembed,
-    reverting,
-    serve,
-    setup,
-    tenants,
+    reverts,
     tombstones,
     tracking,
-    transfer,
     users,
-    worker,
 )
-from memplane.entrypoints.cli.bench import bench_app
 from memplane.entrypoints.cli.demo.command import demo
 from memplane.entrypoints.cli.options import settings_of
 from memplane.entrypoints.cli.output import EXIT_CODES, report, report_unexpected
@@ -89,14 +91,14 @@ app.command(rich_help_panel=_SERVER)(quotas.quotas)
 for _panel, _commands in (
     (_MEMORY, {**memory.COMMANDS, **conversations.COMMANDS, **tracking.COMMANDS}),
     (_INSPECTION, inspection.COMMANDS),
-    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **reverting.COMMANDS, **erasure.COMMANDS}),
+    (_FEEDBACK, {**feedback.COMMANDS, **recovery.COMMANDS, **reverts.COMMANDS, **erasure.COMMANDS}),
     (_ENTITIES, entities.COMMANDS),
 ):
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
 app.add_typer(users.app, rich_help_panel=_USER)
-app.command("export", rich_help_panel=_USER)(exporting.export)
-app.command("import", rich_help_panel=_USER)(importing.take_in)
+app.command("export", rich_help_panel=_USER)(exports.export)
+app.command("import", rich_help_panel=_USER)(imports.take_in)
 app.add_typer(conflicts.app, rich_help_panel=_CONSENT)
 app.add_typer(consents.app, rich_help_panel=_CONSENT)
 app.add_typer(tombstones.app, rich_help_panel=_CONSENT)

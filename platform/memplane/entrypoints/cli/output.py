@@ -22,7 +22,7 @@ from memplane.domain.errors import (
     SettingsError,
     StorageUnavailable,
 )
-from memplane.domain.fencing import visible
+from memplane.domain.ranking.fencing import visible
 from memplane.entrypoints.redaction import without_secrets
 
 PLAIN_WIDTH = 160  # columns of a table that goes to a file or another program

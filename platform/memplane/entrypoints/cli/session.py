@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memplane.adapters.key_file import NAME, KeyFile
+from memplane.adapters.files.key_file import NAME, KeyFile
 from memplane.client import MemplaneClientError, MemplaneSync
 from memplane.domain.errors import SettingsError
 from memplane.entrypoints.cli.options import DEFAULT_AGENT, settings_of

@@ -9,12 +9,14 @@ from fastapi import FastAPI
 import memplane
 from memplane.bootstrap import Application
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.http import (
+from memplane.entrypoints.http import docs_page
+from memplane.entrypoints.http.middleware import idempotency_header, problems
+from memplane.entrypoints.http.middleware.body_limit import BodyLimit
+from memplane.entrypoints.http.routes import (
     audit,
     checkpoints,
     conflicts,
     consents,
-    docs_page,
     entities,
     erasure,
     feedback,
@@ -22,21 +24,18 @@ from memplane.entrypoints.http import (
     inspection,
     jobs,
     keys,
-    observations,
+    memories,
     policy,
-    problems,
     quotas,
     recovery,
-    repeats,
-    reverting,
-    routes,
+    reverts,
     sessions,
     tombstones,
+    tool_runs,
     tracking,
     transfer,
     user_merges,
 )
-from memplane.entrypoints.http.body_limit import BodyLimit
 from memplane.entrypoints.logs import configure
 from memplane.settings import Settings
 
@@ -54,12 +53,12 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.state.memplane = wired
     app.add_middleware(BodyLimit, limit=max_body_bytes)
     problems.install(app)
-    repeats.install(app)
-    app.include_router(routes.router)
+    idempotency_header.install(app)
+    app.include_router(memories.router)
     app.include_router(feedback.router)
     app.include_router(inspection.router)
     app.include_router(entities.router)
-    app.include_router(observations.router)
+    app.include_router(tool_runs.router)
     app.include_router(sessions.router)
     app.include_router(checkpoints.router)
     app.include_router(conflicts.router)
@@ -67,7 +66,7 @@ def create_app(wired: Application, *, max_body_bytes: int) -> FastAPI:
     app.include_router(consents.router)
     app.include_router(keys.router)
     app.include_router(recovery.router)
-    app.include_router(reverting.router)
+    app.include_router(reverts.router)
     app.include_router(transfer.router)
     app.include_router(erasure.router)
     app.include_router(user_merges.router)

@@ -7,7 +7,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from memplane.bootstrap import Application
 from memplane.contracts.base import Name
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
 
 _bearer = HTTPBearer(auto_error=False, description="An API key `mp_…`, or a token of the operator's issuer.")
 

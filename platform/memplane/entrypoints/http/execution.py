@@ -8,10 +8,10 @@ from uuid import UUID
 from fastapi import Response
 from pydantic import BaseModel
 
-from memplane.application.dry_run import DryRun, Plan
-from memplane.application.once import Once
-from memplane.application.proposing import draft_of
-from memplane.application.writes import Writes
+from memplane.application.consent.proposals import draft_of
+from memplane.application.limits.idempotency import Once
+from memplane.application.memories.dry_run import DryRun, Plan
+from memplane.application.memories.writes import Writes
 from memplane.bootstrap import Application
 from memplane.contracts.dry_runs import (
     NOT_STORED,
@@ -20,8 +20,8 @@ from memplane.contracts.dry_runs import (
     PlannedChange,
     PlannedProposal,
 )
-from memplane.domain.principal import Principal
-from memplane.entrypoints.http.repeats import Repeats
+from memplane.domain.identity.principal import Principal
+from memplane.entrypoints.http.middleware.idempotency_header import Repeats
 
 T = TypeVar("T")
 A = TypeVar("A", bound=DryRunnable)

@@ -10,7 +10,7 @@ import httpx2
 from pydantic import SecretStr
 from starlette.types import ASGIApp, Message
 
-from memplane.application.keys import NewKey, first_scopes
+from memplane.application.keys.api_keys import NewKey, first_scopes
 from memplane.bootstrap import DEFAULT_TENANT, SQLITE, Application, prepare
 from memplane.client import Memplane
 from memplane.entrypoints.http.app import create_app

@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from memplane.adapters.langgraph.encoding import checkpoint_tuple
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoint_records import StoredCheckpoint, Wanted
+from memplane.application.checkpoints.checkpoint_records import StoredCheckpoint, Wanted
 
 PAGE = 64
 Find = Callable[[Wanted], Awaitable[Sequence[StoredCheckpoint]]]

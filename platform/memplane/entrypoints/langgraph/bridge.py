@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from memplane.bootstrap import Application, opened
 from memplane.domain.errors import Invalid
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
 
 T = TypeVar("T")
 Caller = Callable[[], Awaitable[Principal]]

@@ -13,7 +13,7 @@ from langgraph.graph.message import add_messages
 
 from memplane.client import Memplane
 from memplane.client.fields import TurnEntry
-from memplane.entrypoints.langgraph.conversing import Conversation, conversation_of
+from memplane.entrypoints.langgraph.conversation import Conversation, conversation_of
 
 MAX_CHARS = 16_000
 """The longest turn; what is longer is cut."""

@@ -19,11 +19,11 @@ from langgraph.checkpoint.base import (
 
 from memplane.adapters.langgraph.encoding import checkpoint_tuple, config_of, holds, new_checkpoint, task_writes
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoint_records import Place, Thread, Wanted
-from memplane.application.checkpoints import Checkpoints
+from memplane.application.checkpoints.checkpoint_records import Place, Thread, Wanted
+from memplane.application.checkpoints.checkpoint_service import Checkpoints
+from memplane.domain.checkpoints.lineage import Retention
 from memplane.domain.errors import Invalid, NotFound
-from memplane.domain.lineage import Retention
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
 from memplane.entrypoints.langgraph.ancestors import Ancestors
 from memplane.entrypoints.langgraph.bridge import Bridge, Caller
 

@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
 from memplane.entrypoints.langgraph.blocking import BlockingSaver
 from memplane.entrypoints.langgraph.bridge import application_of, in_thread
 from memplane.entrypoints.langgraph.operations import KEEP_LATEST

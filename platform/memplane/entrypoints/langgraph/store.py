@@ -25,10 +25,10 @@ from langgraph.store.base import (
 from langgraph.store.base import Item as StoreItem
 from langgraph.store.memory import _compare_values, _does_match
 
-from memplane.application.items import Below, Items, NewItem, Search
+from memplane.application.memories.item_store import Below, Items, NewItem, Search
 from memplane.domain.errors import Invalid
-from memplane.domain.items import Address, Item, checked_address
-from memplane.domain.principal import Principal
+from memplane.domain.identity.principal import Principal
+from memplane.domain.memory.items import Address, Item, checked_address
 from memplane.entrypoints.langgraph.bridge import Bridge, Caller, application_of, in_thread
 
 Namespace = tuple[str, ...]

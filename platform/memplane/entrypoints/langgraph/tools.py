@@ -13,8 +13,8 @@ from memplane.client import Memplane, MemplaneClientError, NotFound
 from memplane.client.fields import ChangeFields
 from memplane.contracts.memories import MemoryRecord, TurnRecord, WriteOutcome
 from memplane.domain.errors import Invalid
-from memplane.domain.fencing import fence, new_delimiter, quoted
-from memplane.entrypoints.langgraph.conversing import conversation_of
+from memplane.domain.ranking.fencing import fence, new_delimiter, quoted
+from memplane.entrypoints.langgraph.conversation import conversation_of
 
 P = ParamSpec("P")
 Artifact = dict[str, Any] | None

@@ -15,6 +15,6 @@ def demo(
     json: Json = False,
 ) -> None:
     """Tell what each agent gets, what it is refused, and why: a story on a throw-away server."""
-    from memplane.entrypoints.cli.demo.telling import tell  # noqa: PLC0415 - the database, which no other command waits for
+    from memplane.entrypoints.cli.demo.narration import tell  # noqa: PLC0415 - the database, which no other command waits for
 
     raise typer.Exit(tell(policies, as_json=json))

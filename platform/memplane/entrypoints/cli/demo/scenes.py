@@ -11,7 +11,7 @@ from rich.text import Text
 from memplane.client import Forbidden, MemplaneSync
 from memplane.client.fields import QueryFields
 from memplane.contracts.query import QueryAnswer, QueryItem
-from memplane.domain.memory import Role
+from memplane.domain.memory.memory import Role
 from memplane.entrypoints.cli.demo.story import Story
 from memplane.entrypoints.cli.output import add, plain, table
 

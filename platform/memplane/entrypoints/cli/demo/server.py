@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memplane.adapters.key_file import KeyFile
+from memplane.adapters.files.key_file import KeyFile
 from memplane.domain.errors import EmbeddedPostgresError
-from memplane.entrypoints.cli.signals import Interrupts
+from memplane.entrypoints.cli.admin.signals import Interrupts
 
 START_SECONDS = 60
 STOP_SECONDS = 30

@@ -6,7 +6,7 @@ from importlib import resources
 from pydantic import BaseModel, ConfigDict
 
 from memplane.contracts.memories import NewMemoryRequest, NewTurnRequest
-from memplane.domain.memory import Role
+from memplane.domain.memory.memory import Role
 
 
 class _Part(BaseModel):

@@ -1,0 +1,1 @@
+"""A tenant's data copied from one kind of database to the other."""

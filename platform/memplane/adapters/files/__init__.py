@@ -1,0 +1,1 @@
+"""Files that the service keeps beside a database."""

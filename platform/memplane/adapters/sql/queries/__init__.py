@@ -1,0 +1,1 @@
+"""Statements written by hand, and the reads that use them."""

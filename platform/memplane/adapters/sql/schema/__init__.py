@@ -1,0 +1,1 @@
+"""Tables, columns and types of the schema, and its migrations."""

@@ -1,0 +1,1 @@
+"""What one write transaction reads and writes, by store."""

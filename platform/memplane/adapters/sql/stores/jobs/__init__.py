@@ -1,0 +1,1 @@
+"""What scheduled jobs read and write within a transaction."""

@@ -1,0 +1,1 @@
+"""Checkpoints of graphs and the state of supervisors."""

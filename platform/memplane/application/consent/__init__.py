@@ -1,0 +1,1 @@
+"""Proposals for sensitive fields of profiles, and decisions on them."""

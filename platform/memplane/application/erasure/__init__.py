@@ -1,0 +1,1 @@
+"""Erasing a user, with a receipt, and keeping the user erased."""

@@ -1,0 +1,1 @@
+"""Jobs that ask a language model, within a budget."""

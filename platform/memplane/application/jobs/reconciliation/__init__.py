@@ -1,0 +1,1 @@
+"""The job `reconcile`: derived data compared with what it derives from, and corrected."""

@@ -1,0 +1,1 @@
+"""API keys, tokens of an issuer, and their administration."""

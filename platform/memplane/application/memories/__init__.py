@@ -1,0 +1,1 @@
+"""Memories: written through one gateway, changed, listed and explained."""

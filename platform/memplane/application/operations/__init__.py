@@ -1,0 +1,1 @@
+"""What operators look at: statistics, events, the policy in force, the audit chain."""

@@ -1,0 +1,1 @@
+"""Taking back what one writer wrote, changed and decided."""

@@ -1,0 +1,1 @@
+"""Turns of conversations: stored, extracted from, summed up, deleted."""

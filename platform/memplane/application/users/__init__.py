@@ -1,0 +1,1 @@
+"""Users: their settings, and merging one into another."""

@@ -1,0 +1,1 @@
+"""Checkpoints of graphs: their lineage, and the state of supervisors."""

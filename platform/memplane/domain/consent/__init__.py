@@ -1,0 +1,1 @@
+"""Which fields of a profile need a person's consent, and what counts as consent."""

@@ -1,0 +1,1 @@
+"""Facts, procedures and summaries, extracted from what people say."""

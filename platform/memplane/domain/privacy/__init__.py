@@ -1,0 +1,1 @@
+"""Personal data, erasure, and the audit chain."""

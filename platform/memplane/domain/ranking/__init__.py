@@ -1,0 +1,1 @@
+"""How units are scored, selected and rendered for an answer."""

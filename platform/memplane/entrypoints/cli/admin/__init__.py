@@ -1,0 +1,1 @@
+"""Commands that work on the database itself, on the machine of the server."""

@@ -1,0 +1,1 @@
+"""What `memplane doctor` checks."""

@@ -1,0 +1,1 @@
+"""How `memplane import` reads files and sends them."""

@@ -1,0 +1,1 @@
+"""The routes: parse a contract, call one use case, render."""
