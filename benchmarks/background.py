@@ -31,8 +31,8 @@ from memplane.bootstrap import Application
 from memplane.domain.jobs.job_definitions import NIGHTLY
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.latency import Ask, Load, Timing, grid, questions
-from memplane.entrypoints.cli.bench.server import Connection, Server, throwaway_server
+from memplane.entrypoints.cli.bench.latency import Load, TimedQuestion, Timing, grid, questions
+from memplane.entrypoints.cli.bench.server import BenchConnection, Server, throwaway_server
 from memplane.settings import Settings
 
 CLI = (sys.executable, "-m", "memplane.entrypoints.cli")
@@ -134,7 +134,7 @@ def sped(site: Site, sessions: int) -> Grid:
 def talk(site: Site, tenant: str, sessions: int) -> None:
     """A tenant with so many conversations, which came to rest thirteen hours ago."""
     made = site.told("keys", "create", "--tenant", tenant, "--agent", "supervisor", "--trust", "full")
-    link = Connection(site.server.url, str(made["key"]))
+    link = BenchConnection(site.server.url, str(made["key"]))
     random = Random(tenant)  # noqa: S311 - nothing secret
     for first in range(0, sessions, A_CALL):
         some = range(first, min(first + A_CALL, sessions))
@@ -154,7 +154,7 @@ def _session(number: int, random: Random) -> Iterator[dict[str, object]]:
         yield named | {"role": "assistant" if place % 2 else "user", "text": text}
 
 
-def noticed(site: Site, asks: Sequence[Ask], options: argparse.Namespace) -> Grid:
+def noticed(site: Site, asks: Sequence[TimedQuestion], options: argparse.Namespace) -> Grid:
     """How long questions take while a worker is at it, with each kind of model."""
     timings = [timed(site, asks, "nobody at work", options.seconds / 2)]
     with unreachable() as down, bad(hang=True) as slow, bad(hang=False) as nonsense:
@@ -190,7 +190,7 @@ def at_work(site: Site, tenant: str, model: Mapping[str, str]) -> Iterator[None]
         thread.join()
 
 
-def timed(site: Site, asks: Sequence[Ask], name: str, seconds: float) -> Timing:
+def timed(site: Site, asks: Sequence[TimedQuestion], name: str, seconds: float) -> Timing:
     """Questions of one client, one after the other, for so long."""
     links = {agent: site.server.connect(agent) for agent in {ask.agent for ask in asks}}
     durations: list[float] = []

@@ -9,7 +9,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
-from memplane.entrypoints.cli.bench.locomo import Asked, Conversation
+from memplane.entrypoints.cli.bench.locomo import LocomoConversation, LocomoQuestion
 from memplane.entrypoints.cli.bench.recall import DEPTHS
 
 DATABASE = "plain"
@@ -36,8 +36,8 @@ METHODS = {
 
 
 def baselines(
-    server: EmbeddedPostgres, conversations: Sequence[Conversation], encoder: Encoder
-) -> Iterator[tuple[str, list[tuple[Asked, Sequence[str]]]]]:
+    server: EmbeddedPostgres, conversations: Sequence[LocomoConversation], encoder: Encoder
+) -> Iterator[tuple[str, list[tuple[LocomoQuestion, Sequence[str]]]]]:
     """Each method with its answers, from a database of its own on the server.
 
     The text of a turn is what was said with the speaker's name before it, which helps both methods.
@@ -54,17 +54,17 @@ def baselines(
             yield method, list(_answers(connection, statement, conversations, encoder))
 
 
-def _rows(conversation: Conversation, encoder: Encoder) -> Iterable[tuple[object, ...]]:
+def _rows(conversation: LocomoConversation, encoder: Encoder) -> Iterable[tuple[object, ...]]:
     turns = [turn for session in conversation.sessions for turn in session.turns]
-    texts = [f"{turn.speaker}: {turn.said}" for turn in turns]
+    texts = [f"{turn.speaker}: {turn.full_text}" for turn in turns]
     vectors = encoder.encode([encoder.document_prompt + text for text in texts])
     for place, (turn, text, vector) in enumerate(zip(turns, texts, vectors, strict=True)):
         yield conversation.sample_id, turn.dia_id, place, text, None if vector is None else Vector(vector)
 
 
 def _answers(
-    connection: psycopg.Connection, statement: str, conversations: Sequence[Conversation], encoder: Encoder
-) -> Iterator[tuple[Asked, Sequence[str]]]:
+    connection: psycopg.Connection, statement: str, conversations: Sequence[LocomoConversation], encoder: Encoder
+) -> Iterator[tuple[LocomoQuestion, Sequence[str]]]:
     for conversation in conversations:
         for asked in conversation.questions:
             (vector,) = encoder.encode([encoder.query_prompt + asked.question])

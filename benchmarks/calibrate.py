@@ -27,17 +27,17 @@ from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.policy.loading import load_policy, shipped_policies
 from memplane.domain.language.query_hints import spans_in
-from memplane.domain.language.terms import asked as question_terms
+from memplane.domain.language.terms import parse_query as question_terms
 from memplane.domain.language.terms import terms
 from memplane.domain.language.text import words
 from memplane.domain.policy.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
-from memplane.domain.ranking.fusion import Asked, Scored, calibrated, score
+from memplane.domain.ranking.fusion import QuerySignals, UnitScores, calibrated_score, score
 from memplane.domain.ranking.priors import TURN_IMPORTANCE, Priors
 from memplane.domain.ranking.signals import Signals
 from memplane.domain.ranking.thread_neighbours import Surroundings
 from memplane.entrypoints.cli.bench import progress
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, Conversation, NotConversations, load
+from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, LocomoConversation, NotConversations, load
 
 Floats = NDArray[np.float64]
 DEPTHS = (5, 10)
@@ -110,7 +110,7 @@ class Question:
 
     conversation: int
     signals: Signals
-    asked: Asked
+    asked: QuerySignals
     evidence: frozenset[int]
     count: int
 
@@ -122,20 +122,20 @@ class Trials:
         self.questions = questions
         self.conversation = np.array([question.conversation for question in questions])
         self.model = model
-        self._parts: dict[Bm25, list[Scored]] = {}
+        self._parts: dict[Bm25, list[UnitScores]] = {}
         self._recall: dict[Setting, Floats] = {}
 
     def recall(self, setting: Setting) -> Floats:
         """Shape (questions, depths)."""
         if setting not in self._recall:
             rows = [
-                _recall(calibrated(parts.parts, setting.weights), question)
+                _recall(calibrated_score(parts.parts, setting.weights), question)
                 for parts, question in zip(self._scored(setting.bm25), self.questions, strict=True)
             ]
             self._recall[setting] = np.array(rows)
         return self._recall[setting]
 
-    def _scored(self, bm25: Bm25) -> list[Scored]:
+    def _scored(self, bm25: Bm25) -> list[UnitScores]:
         if bm25 not in self._parts:
             profile = RankingProfile("trial", RankingMethod.CALIBRATED, bm25, {"*": FusionWeights(1, 0, 0, 0)})
             self._parts[bm25] = [
@@ -153,13 +153,13 @@ def _recall(scores: Floats, question: Question) -> list[float]:
     return [len(question.evidence & set(order[:depth])) / question.count for depth in DEPTHS]
 
 
-def questions_of(conversations: Sequence[Conversation], encoder: Encoder) -> list[Question]:
+def questions_of(conversations: Sequence[LocomoConversation], encoder: Encoder) -> list[Question]:
     """The answerable questions with their signals, each over its own conversation."""
     found = []
     for number, conversation in enumerate(conversations):
         turns = [(session.session, turn) for session in conversation.sessions for turn in session.turns]
-        counted = [terms(turn.said) for _, turn in turns]
-        vectors = _vectors(encoder, [encoder.document_prompt + turn.said for _, turn in turns])
+        counted = [terms(turn.full_text) for _, turn in turns]
+        vectors = _vectors(encoder, [encoder.document_prompt + turn.full_text for _, turn in turns])
         surroundings = Surroundings(
             np.array([session for session, _ in turns], dtype=np.int64),
             np.arange(len(turns), dtype=np.int32),
@@ -184,7 +184,7 @@ def questions_of(conversations: Sequence[Conversation], encoder: Encoder) -> lis
                 actor=np.array([bool(named & set(turn.speaker.lower().split())) for _, turn in turns]),
                 priors=priors,
             )
-            said = Asked(now, spans_in(asked.question, now))
+            said = QuerySignals(now, spans_in(asked.question, now))
             evidence = frozenset(place[name] for name in asked.evidence if name in place)
             found.append(Question(number, signals, said, evidence, len(asked.evidence)))
     return found

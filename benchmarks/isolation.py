@@ -25,7 +25,7 @@ from rich.console import Console
 from memplane.entrypoints.cli.bench.corpus import Corpus, Person
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing, grid
-from memplane.entrypoints.cli.bench.server import Connection, Server, ServerFailed, running_server
+from memplane.entrypoints.cli.bench.server import BenchConnection, BenchServerFailed, Server, running_server
 
 RATE = 20
 """Requests a second that a key may send here: a tenth of what the flood sends."""
@@ -83,7 +83,7 @@ def _flooded(requests: int) -> list[Grid]:
         quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
         person = Corpus(7).person("user", 500, 0.5)
         for key in (quiet, loud):
-            _fill(Connection(it.url, key), person)
+            _fill(BenchConnection(it.url, key), person)
         alone = Timing("memory.query of the quiet tenant, alone", list(_asked(it, quiet, person, requests)))
         body = {"query": "what happened before the summer?", "filters": {"user_id": "user"}}
         with _flood(it.url, loud, "/v1/memory/query", [body], 1 / (10 * RATE)) as statuses:
@@ -96,7 +96,7 @@ def _hard(requests: int) -> list[Grid]:
     with bench_folder() as folder, running_server(folder / "data", settings={"MEMPLANE_RATE_PER_SECOND": "0"}) as it:
         quiet, loud = (_key(it, tenant) for tenant in ("quiet", "loud"))
         person = Corpus(7).person("user", 500, 0.5)
-        _fill(Connection(it.url, quiet), person)
+        _fill(BenchConnection(it.url, quiet), person)
         alone = Timing("POST /v1/turns of the quiet tenant, alone", list(_said(it, quiet, person, requests, "alone")))
         memory = {"user_id": "user", "category": "tasks", "content": "The user lives in Porto."}
         with _flood(it.url, loud, "/v1/memories", [memory | {"narrative": text} for text in HARD_TEXTS], 0) as statuses:
@@ -124,7 +124,7 @@ def _key(server: Server, tenant: str) -> str:
     return str(json.loads(made.stdout)["key"])
 
 
-def _fill(link: Connection, person: Person) -> None:
+def _fill(link: BenchConnection, person: Person) -> None:
     turns = [
         {"user_id": person.user, "thread_id": "t", "role": "user", "text": sentence.text, "auto_extract": False}
         for sentence in person.turns
@@ -135,7 +135,7 @@ def _fill(link: Connection, person: Person) -> None:
 
 def _asked(server: Server, key: str, person: Person, requests: int) -> Iterator[float]:
     """Questions at an even pace, each timed; a late one does not push the others together."""
-    link = Connection(server.url, key)
+    link = BenchConnection(server.url, key)
     began = perf_counter()
     for number in range(requests):
         sleep(max(0.0, began + number * PACE - perf_counter()))
@@ -148,7 +148,7 @@ def _asked(server: Server, key: str, person: Person, requests: int) -> Iterator[
 
 def _said(server: Server, key: str, person: Person, requests: int, thread: str) -> Iterator[float]:
     """Turns at an even pace, each timed."""
-    link = Connection(server.url, key)
+    link = BenchConnection(server.url, key)
     began = perf_counter()
     for number in range(requests):
         sleep(max(0.0, began + number * PACE - perf_counter()))
@@ -196,7 +196,7 @@ def _lag(seconds: float) -> Grid:
     """How late the server's event loop is while turns are stored and memories are read through."""
     with bench_folder() as folder, watched(folder) as it:
         person = Corpus(7).person("user", 2_000, 0.5)
-        link = Connection(it.url, it.keys["supervisor"])
+        link = BenchConnection(it.url, it.keys["supervisor"])
         _fill(link, person)
         stop_reading = threading.Event()
         reader = threading.Thread(target=_export_over_and_over, args=(it, stop_reading), daemon=True)
@@ -231,7 +231,7 @@ def exported(it: "Watched", user: str, to: Path | None = None) -> int:
                 file.write(piece)
         link.close()
     if answer.status != 200:
-        raise ServerFailed(f"the export was answered {answer.status}")
+        raise BenchServerFailed(f"the export was answered {answer.status}")
     return lines
 
 
@@ -262,10 +262,10 @@ def watched(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator
     command = [sys.executable, str(HERE / "watched_server.py"), str(folder / "data")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
     if process.stdin is None or process.stdout is None:
-        raise ServerFailed("the watched server has no pipes")
+        raise BenchServerFailed("the watched server has no pipes")
     told = json.loads(process.stdout.readline() or "{}")
     if not told:
-        raise ServerFailed("the watched server did not start")
+        raise BenchServerFailed("the watched server did not start")
 
     def stop() -> list[float]:
         said, _ = process.communicate("stop\n", timeout=60)

@@ -23,9 +23,9 @@ from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgr
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import (
-    Ask,
     Load,
-    Loaded,
+    LoadedCohorts,
+    TimedQuestion,
     Timing,
     found_share,
     grid,
@@ -99,7 +99,7 @@ class Result:
     """
 
     load: Load
-    loaded: Loaded
+    loaded: LoadedCohorts
     timings: Sequence[Timing]
     found: float
     peers: Sequence[Peer]
@@ -210,7 +210,7 @@ def _floor(database: EmbeddedPostgres, name: str, count: int) -> Timing:
 
 
 def _peers(
-    database: EmbeddedPostgres, loaded: Loaded, asks: Sequence[Ask], options: argparse.Namespace
+    database: EmbeddedPostgres, loaded: LoadedCohorts, asks: Sequence[TimedQuestion], options: argparse.Namespace
 ) -> tuple[list[Peer], list[str]]:
     """The peers that are installed, one after the other, and what is said of the others."""
     wanted = [name for name in PEERS if options.peers in {"all", name}]

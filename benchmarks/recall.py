@@ -24,7 +24,7 @@ from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.entrypoints.cli.bench import measure_recall, measure_related, progress
 from memplane.entrypoints.cli.bench import recall as retrieval
-from memplane.entrypoints.cli.bench.locomo import Conversation, NotConversations, load
+from memplane.entrypoints.cli.bench.locomo import LocomoConversation, NotConversations, load
 from memplane.entrypoints.cli.bench.server import throwaway_server
 
 NAMES = {
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(
-    options: argparse.Namespace, conversations: Sequence[Conversation], encoder: Encoder
+    options: argparse.Namespace, conversations: Sequence[LocomoConversation], encoder: Encoder
 ) -> tuple[dict[str, Mapping[str, retrieval.Figures]], str]:
     """Figures by method, and on what machine."""
     measured: dict[str, Mapping[str, retrieval.Figures]] = {}
@@ -99,10 +99,10 @@ def _measured(
     return measured, where
 
 
-def _cost(encoder: Encoder, conversations: Sequence[Conversation]) -> str:
+def _cost(encoder: Encoder, conversations: Sequence[LocomoConversation]) -> str:
     """How long the model takes for a question by itself, and for texts by the batch."""
     questions = [asked.question for asked in conversations[0].questions[:TIMED]]
-    texts = [turn.said for session in conversations[0].sessions for turn in session.turns][:TIMED]
+    texts = [turn.full_text for session in conversations[0].sessions for turn in session.turns][:TIMED]
     each = []
     for question in questions:
         started = time.perf_counter()
@@ -135,7 +135,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _publish(
     page: Path,
     file: Path,
-    conversations: Sequence[Conversation],
+    conversations: Sequence[LocomoConversation],
     measured: Mapping[str, Mapping[str, retrieval.Figures]],
     how: tuple[str, str | None],
 ) -> None:

@@ -29,7 +29,7 @@ from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgr
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.corpus import Person
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.latency import Ask, Load
+from memplane.entrypoints.cli.bench.latency import Load, TimedQuestion
 from memplane.entrypoints.cli.bench.server import Server, throwaway_server
 
 NEXT = "wordllama-128"
@@ -62,7 +62,7 @@ class Seen:
 class Client:
     """One client, who asks and writes until told to stop; nothing is sent twice."""
 
-    def __init__(self, server: Server, number: int, asks: Sequence[Ask]) -> None:
+    def __init__(self, server: Server, number: int, asks: Sequence[TimedQuestion]) -> None:
         self._server, self._number, self._asks = server, number, asks
         self._random = Random(number)  # noqa: S311 - nothing secret
         self._connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
@@ -112,7 +112,7 @@ class Client:
         return json.loads(content), 1000 * (time.perf_counter() - started)
 
 
-def body_of(ask: Ask) -> dict[str, object]:
+def body_of(ask: TimedQuestion) -> dict[str, object]:
     """A question by meaning alone, whose answer depends on the vectors and on nothing else."""
     return {"query": ask.sentence.question, "filters": {"user_id": ask.person.user}, "top_k": 10, "ranking": "semantic"}
 
@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measured(site: Site, people: Sequence[Person], options: argparse.Namespace) -> list[tuple[str, str, str | None]]:
     """What was found, and what it has to be."""
-    said = [Ask("supervisor", person, sentence) for person in people for _, _, sentence in person.memories]
+    said = [TimedQuestion("supervisor", person, sentence) for person in people for _, _, sentence in person.memories]
     asks = Random(7).sample(said, 100)  # noqa: S311 - nothing secret
     judge = Client(site.server, -1, asks)
     before = [judge.ask(body_of(ask))[0] for ask in asks]

@@ -34,7 +34,7 @@ from memplane.application.transaction import UnitOfWork
 from memplane.domain.identity.principal import Reach
 from memplane.entrypoints.cli.bench.grid import Grid
 from memplane.entrypoints.cli.bench.latency import Timing
-from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwaway_server
+from memplane.entrypoints.cli.bench.server import BenchServerFailed, Server, throwaway_server
 
 CLIENTS = 8
 USERS = 20
@@ -188,7 +188,7 @@ def written(server: Server, writes: Sequence[Said]) -> Result:
             started = perf_counter()
             try:
                 outcome = json.loads(link.post("/v1/memories", body))["outcome"]
-            except ServerFailed as error:
+            except BenchServerFailed as error:
                 result.failed.append(str(error))
                 continue
             result.took.append((perf_counter() - started) * 1e3)

@@ -24,8 +24,8 @@ from memplane.contracts.query import QueryAnswer
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.corpus import Person
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.latency import Ask, Load, Timing, grid, questions
-from memplane.entrypoints.cli.bench.server import Connection, Server, throwaway_server
+from memplane.entrypoints.cli.bench.latency import Load, TimedQuestion, Timing, grid, questions
+from memplane.entrypoints.cli.bench.server import BenchConnection, Server, throwaway_server
 
 Size = tuple[int, int]
 """How many users, and how many turns and memories each of them has."""
@@ -111,7 +111,7 @@ def _ratios(
     ]
 
 
-def _alone(server: Server, asks: Sequence[Ask], label: str) -> Timing:
+def _alone(server: Server, asks: Sequence[TimedQuestion], label: str) -> Timing:
     """The supervisor's questions, one after the other; each scope was asked for before, as in a conversation."""
     link = server.connect("supervisor")
     mine = [ask for ask in asks if ask.agent == "supervisor"]
@@ -121,10 +121,10 @@ def _alone(server: Server, asks: Sequence[Ask], label: str) -> Timing:
     return Timing(f"memory.query, {label}", [_timed(link, _QUERY, ask.body) for ask in mine])
 
 
-def _crowd(server: Server, asks: Sequence[Ask], size: Size, clients: int) -> Timing:
+def _crowd(server: Server, asks: Sequence[TimedQuestion], size: Size, clients: int) -> Timing:
     """Several clients at the same time, each with its own connection."""
 
-    def share(part: Sequence[Ask]) -> list[float]:
+    def share(part: Sequence[TimedQuestion]) -> list[float]:
         link = server.connect("supervisor")
         return [_timed(link, _QUERY, ask.body) for ask in part]
 
@@ -135,7 +135,7 @@ def _crowd(server: Server, asks: Sequence[Ask], size: Size, clients: int) -> Tim
     return Timing(f"memory.query, {size[0]} x {size[1]}", durations, clients, perf_counter() - started)
 
 
-def _contexts(server: Server, asks: Sequence[Ask], size: Size) -> Timing:
+def _contexts(server: Server, asks: Sequence[TimedQuestion], size: Size) -> Timing:
     """Contexts of users of the middle size, in a thread whose window is full."""
     link = server.connect("supervisor")
     for user in {ask.person.user for ask in asks}:
@@ -159,7 +159,7 @@ def _contexts(server: Server, asks: Sequence[Ask], size: Size) -> Timing:
     return Timing(f"context, {size[0]} x {size[1]}, {WINDOW} turns", [_timed(link, _CONTEXT, b) for b in bodies])
 
 
-def _timed(link: Connection, path: str, body: bytes) -> float:
+def _timed(link: BenchConnection, path: str, body: bytes) -> float:
     started = perf_counter()
     link.send("POST", path, body)
     return (perf_counter() - started) * 1e3
@@ -178,7 +178,7 @@ def _lag(server: Server, person: Person, count: int = 100) -> Lag:
     return Lag(count, found, by_neighbour)
 
 
-def _brings(link: Connection, person: Person, question: str, word: str) -> bool:
+def _brings(link: BenchConnection, person: Person, question: str, word: str) -> bool:
     body = json.dumps({"query": question, "filters": {"user_id": person.user}, "top_k": 10}).encode()
     answer = QueryAnswer.model_validate_json(link.send("POST", _QUERY, body))
     return any(word in item.text for item in answer.items)

@@ -19,9 +19,9 @@ import memplane
 from memplane.entrypoints.cli.bench import fill
 from memplane.entrypoints.cli.bench.latency import (
     WARM_UP,
-    Ask,
     Load,
-    Loaded,
+    LoadedCohorts,
+    TimedQuestion,
     Timing,
     grid,
     questions,
@@ -87,7 +87,7 @@ def _measured(load: Load) -> Iterator[Timing]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _first(server: Server, asks: Sequence[Ask], label: str) -> Iterator[Timing]:
+def _first(server: Server, asks: Sequence[TimedQuestion], label: str) -> Iterator[Timing]:
     link = server.connect("supervisor")
     ask = next(ask for ask in asks if ask.agent == "supervisor")
     started = perf_counter()
@@ -95,12 +95,12 @@ def _first(server: Server, asks: Sequence[Ask], label: str) -> Iterator[Timing]:
     yield Timing(f"the first question of a process, {label}", [(perf_counter() - started) * 1e3])
 
 
-def _writes(server: Server, load: Load, loaded: Loaded, label: str) -> Iterator[Timing]:
+def _writes(server: Server, load: Load, loaded: LoadedCohorts, label: str) -> Iterator[Timing]:
     for timing in timed_writes(server, Load(load.sizes, 200, seed=load.seed), loaded.cohorts[0][0]):
         yield Timing(f"{timing.name}, {label}", timing.milliseconds)
 
 
-async def _in_process(file: Path, asks: Sequence[Ask], label: str) -> list[Timing]:
+async def _in_process(file: Path, asks: Sequence[TimedQuestion], label: str) -> list[Timing]:
     mine = [ask for ask in asks if ask.agent == "supervisor"]
     async with memplane.open(file) as memory:
         for ask in mine[:WARM_UP]:

@@ -22,7 +22,7 @@ from figures import PAGE, machine, write_section
 from rich.console import Console
 
 from memplane.adapters.policy import load_policy, shipped_policies
-from memplane.domain.language.comparison.comparison import ANY_MODEL, Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import ANY_MODEL, ComparisonVerdict, ParsedStatement, compare
 from memplane.entrypoints.cli.bench.grid import Grid
 
 LISTS = Path(__file__).with_name("truth")
@@ -38,7 +38,7 @@ class Compared:
     """A fact and a change, what their author says of them, and what the rules say."""
 
     label: str
-    verdict: Verdict
+    verdict: ComparisonVerdict
     fact: str
     change: str
 
@@ -49,16 +49,16 @@ def compared(name: str) -> Iterator[Compared]:
     if name == ADVERSARIAL:
         for line in (LISTS / name / "pairs.jsonl").read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            verdict = compare(Statement.of(row["old"]), Statement.of(row["new"]), SIMILAR, bands)
+            verdict = compare(ParsedStatement.of(row["old"]), ParsedStatement.of(row["new"]), SIMILAR, bands)
             yield Compared(row["label"], verdict, row["old"], row["new"])
         return
     facts, changes = (
         [json.loads(line) for line in (LISTS / name / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()]
         for kind in ("facts", "changes")
     )
-    read = [(row["id"], Statement.of(row["text"])) for row in facts]
+    read = [(row["id"], ParsedStatement.of(row["text"])) for row in facts]
     for row in changes:
-        change = Statement.of(row["text"])
+        change = ParsedStatement.of(row["text"])
         for fact_id, fact in read:
             label = next((each for each in ("overrules", "unclear") if fact_id in row[each]), "compatible")
             yield Compared(label, compare(fact, change, SIMILAR, bands), fact.text, change.text)
@@ -119,10 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _kind(verdict: Verdict) -> str:
+def _kind(verdict: ComparisonVerdict) -> str:
     if verdict.supersedes:
         return "superseded"
-    return {Verdict.SAME: "merged", Verdict.SUSPECTED: "possible conflict"}.get(verdict, "both stay")
+    return {ComparisonVerdict.SAME: "merged", ComparisonVerdict.SUSPECTED: "possible conflict"}.get(
+        verdict, "both stay"
+    )
 
 
 if __name__ == "__main__":

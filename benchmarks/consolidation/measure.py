@@ -30,7 +30,7 @@ from figures import PAGE, machine, write_section
 from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.adapters.postgres.provisioning import provision_embedded
 from memplane.adapters.sqlite.provisioning import migrate
-from memplane.application.jobs.job_runner import Done
+from memplane.application.jobs.job_runner import RunResult
 from memplane.application.memories.service import NewMemory, prepare
 from memplane.application.transaction import UnitOfWork
 from memplane.bootstrap import SQLITE, Application
@@ -89,9 +89,9 @@ class Course:
     """One way of the day through the nights, on one database."""
 
     name: str
-    nights: list[Done] = field(default_factory=list)
+    nights: list[RunResult] = field(default_factory=list)
     standings: list[Standing] = field(default_factory=list)
-    again: Done | None = None
+    again: RunResult | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -165,7 +165,7 @@ async def course(name: str, said: Sequence[Said], url: str, endpoint: str | None
                 before = found.nights[0].counts
                 once_more = await app.jobs.run("consolidation", TENANT, as_of=moment)
                 counts = {name: value - before[name] for name, value in once_more.counts.items()}
-                found.again = Done(once_more.name, TENANT, once_more.outcome, once_more.period, counts)
+                found.again = RunResult(once_more.name, TENANT, once_more.outcome, once_more.period, counts)
     return found
 
 

@@ -25,12 +25,17 @@ from figures import PAGE, machine, write_section
 from memplane.adapters.embeddings.batching import Encoder
 from memplane.adapters.embeddings.choice import encoder_of
 from memplane.adapters.policy import load_policy, shipped_policies
-from memplane.domain.language.comparison.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import Bands, ComparisonVerdict, ParsedStatement, compare
 from memplane.entrypoints.cli.bench.grid import Grid
 
 PAIRS = Path(__file__).with_name("pairs.jsonl")
 SPLITS = ("fit", "held_out", "sealed")
-FLOORS = {Verdict.SAME: 0.98, Verdict.UPDATED: 0.95, Verdict.CONTRADICTED: 0.95, Verdict.RETRACTED: 0.95}
+FLOORS = {
+    ComparisonVerdict.SAME: 0.98,
+    ComparisonVerdict.UPDATED: 0.95,
+    ComparisonVerdict.CONTRADICTED: 0.95,
+    ComparisonVerdict.RETRACTED: 0.95,
+}
 """The least precision of each verdict that touches an old text."""
 STEPS = tuple(step / 100 for step in range(0, 100, 5))
 ROUNDS = 2
@@ -40,10 +45,10 @@ ROUNDS = 2
 class Pair:
     """Two parsed texts, the cosine of their embeddings, and the verdict that a person gave."""
 
-    label: Verdict
+    label: ComparisonVerdict
     split: str
-    old: Statement
-    new: Statement
+    old: ParsedStatement
+    new: ParsedStatement
     similarity: float
 
 
@@ -53,30 +58,30 @@ def read(path: Path, encoder: Encoder) -> list[Pair]:
     sides = [encoder.encode([encoder.document_prompt + row[side] for row in rows]) for side in ("old", "new")]
     return [
         Pair(
-            Verdict(row["label"]),
+            ComparisonVerdict(row["label"]),
             row["split"],
-            Statement.of(row["old"]),
-            Statement.of(row["new"]),
+            ParsedStatement.of(row["old"]),
+            ParsedStatement.of(row["new"]),
             float(np.dot(old, new)) if old is not None and new is not None else 0.0,
         )
         for row, old, new in zip(rows, *sides, strict=True)
     ]
 
 
-def count(pairs: Sequence[Pair], bands: Bands) -> Counter[tuple[Verdict, Verdict]]:
+def count(pairs: Sequence[Pair], bands: Bands) -> Counter[tuple[ComparisonVerdict, ComparisonVerdict]]:
     """How often each label got each verdict."""
     return Counter((pair.label, compare(pair.old, pair.new, pair.similarity, bands)) for pair in pairs)
 
 
-def precision(counted: Counter[tuple[Verdict, Verdict]], verdict: Verdict) -> float:
+def precision(counted: Counter[tuple[ComparisonVerdict, ComparisonVerdict]], verdict: ComparisonVerdict) -> float:
     """Share of the verdict's pairs that carry its label; 1 when it was never given."""
-    given = sum(counted[label, verdict] for label in Verdict)
+    given = sum(counted[label, verdict] for label in ComparisonVerdict)
     return counted[verdict, verdict] / given if given else 1.0
 
 
-def recall(counted: Counter[tuple[Verdict, Verdict]], label: Verdict) -> float:
+def recall(counted: Counter[tuple[ComparisonVerdict, ComparisonVerdict]], label: ComparisonVerdict) -> float:
     """Share of the label's pairs that got its verdict."""
-    held = sum(counted[label, verdict] for verdict in Verdict)
+    held = sum(counted[label, verdict] for verdict in ComparisonVerdict)
     return counted[label, label] / held if held else 1.0
 
 
@@ -84,7 +89,7 @@ def value(pairs: Sequence[Pair], bands: Bands) -> float:
     """Mean recall over all labels, less one for each floor of precision that is missed."""
     counted = count(pairs, bands)
     missed = sum(precision(counted, verdict) < floor for verdict, floor in FLOORS.items())
-    return sum(recall(counted, label) for label in Verdict) / len(Verdict) - missed
+    return sum(recall(counted, label) for label in ComparisonVerdict) / len(ComparisonVerdict) - missed
 
 
 def search(pairs: Sequence[Pair], model: str) -> Bands:
@@ -128,18 +133,18 @@ def grids(pairs: Sequence[Pair], bands: Bands) -> list[Grid]:
         rows = [
             (
                 str(one),
-                str(sum(counted[one, other] for other in Verdict)),
+                str(sum(counted[one, other] for other in ComparisonVerdict)),
                 f"{precision(counted, one):.3f}",
                 f"{recall(counted, one):.3f}",
             )
-            for one in Verdict
+            for one in ComparisonVerdict
         ]
         rows.append(("supersedes the old one", *_superseding(counted)))
         found.append(Grid(f"Pairs of the split {split}", ("verdict", "pairs", "precision", "recall"), rows))
     return found
 
 
-def _superseding(counted: Counter[tuple[Verdict, Verdict]]) -> tuple[str, str, str]:
+def _superseding(counted: Counter[tuple[ComparisonVerdict, ComparisonVerdict]]) -> tuple[str, str, str]:
     right = sum(n for (label, verdict), n in counted.items() if label.supersedes and verdict.supersedes)
     held = sum(n for (label, _), n in counted.items() if label.supersedes)
     given = sum(n for (_, verdict), n in counted.items() if verdict.supersedes)

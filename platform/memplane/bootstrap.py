@@ -22,7 +22,7 @@ from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.policy import PolicyFiles, shipped_policies
 from memplane.application.checkpoints.checkpoint_pruning import PruneCheckpoints
 from memplane.application.checkpoints.checkpoint_service import Checkpoints
-from memplane.application.entities.entities import Entities
+from memplane.application.entities.entities import BrowseEntities
 from memplane.application.erasure.erasure_ports import NoLedger
 from memplane.application.erasure.erasure_replay import ReplayErasures
 from memplane.application.erasure.user_erasure import EraseUsers
@@ -33,14 +33,14 @@ from memplane.application.jobs.embedding_change import Reembedding
 from memplane.application.jobs.enrichment_job import EnrichEntities
 from memplane.application.jobs.garbage_collection import CollectGarbage
 from memplane.application.jobs.inference.inference_jobs import conclusions
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.application.jobs.inference.session_facts import conversations
 from memplane.application.jobs.job_queue import JobAdministration, JobQueue
 from memplane.application.jobs.job_runner import Jobs
 from memplane.application.jobs.lifecycle_jobs import Prepare
 from memplane.application.jobs.periodic import Periodic
 from memplane.application.jobs.reconciliation.all_parts import repairs
-from memplane.application.jobs.reembed_job import Reembed
+from memplane.application.jobs.reembed_job import PrepareVectors
 from memplane.application.keys.api_keys import Keys
 from memplane.application.keys.issuer_tokens import Authenticate
 from memplane.application.keys.key_administration import KeyAdministration
@@ -56,7 +56,7 @@ from memplane.application.memories.dry_run import DryRun
 from memplane.application.memories.explanation import ExplainMemory
 from memplane.application.memories.gateway import Gateway
 from memplane.application.memories.item_store import Items
-from memplane.application.memories.refused_values import Verdicts
+from memplane.application.memories.refused_values import RefusedValueReview
 from memplane.application.memories.writes import Writes
 from memplane.application.operations.audit import VerifyHistory
 from memplane.application.operations.policy_administration import PolicyAdministration
@@ -66,7 +66,7 @@ from memplane.application.recall.access_log import AccessLog
 from memplane.application.recall.context import TellContext
 from memplane.application.recall.embedders import Embedders
 from memplane.application.recall.embedding_guard import EmbeddingGuard
-from memplane.application.recall.query_analysis import Asking
+from memplane.application.recall.query_analysis import QueryContext
 from memplane.application.recall.recall import RecallMemories
 from memplane.application.recall.threads import Threads
 from memplane.application.records import Rate
@@ -136,19 +136,19 @@ class Application:
         self.correct, self.delete_turn = writes.correct, writes.delete_turn
         self.quotas = ReadQuotas(self.storage, self.policies, now)
         deciding = (self.storage, self.policies, gateway, now)
-        self.verdicts, self.revert = Verdicts(*deciding), RevertWrites(*deciding)
+        self.verdicts, self.revert = RefusedValueReview(*deciding), RevertWrites(*deciding)
         self.imports, self.exports = Imports(gateway), Exports(self.storage, self.policies, now)
         self.erase = EraseUsers(self.storage, self.policies, ledger, now)
         self.replay, self.merge_users = ReplayErasures(self.storage, self.erase, now), MergeUsers(*deciding)
         self.audit, self.policy_admin = VerifyHistory(self.storage), PolicyAdministration(self.policies)
         self.close_session = CloseSessions(self.storage, gateway)
-        self.thinking = Thinking(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
+        self.thinking = LlmBudget(settings.model, lambda: model_of(settings), self.storage, self.policies, now)
         extractors = extractors_of(settings, self.thinking)
         prepared: dict[str, Prepare] = {
             **conversations(self.storage, self.policies, self.close_session, self.thinking, prompt_file("facts")),
             "consolidation": ConsolidateDaily(self.storage, self.policies, self.thinking, prompt_file("pairs").about),
             "enrichment": EnrichEntities(self.storage, self.policies, extractors),
-            "reembed": Reembed(self.storage, self.embedders),
+            "reembed": PrepareVectors(self.storage, self.embedders),
             CO_RECALL: co_recalls,
             "reconcile": repairs(self.storage, self.policies, gateway, extractors[0]),
             **conclusions(self.storage, self.policies, gateway, now, self.thinking, prompt_file),
@@ -160,13 +160,13 @@ class Application:
         self.job_admin = JobAdministration(self.storage, self.queue, now)
         self._schedule = Periodic("the schedule of jobs", SCHEDULE_SECONDS, self.queue.schedule)
         self._worker: Worker | None = None
-        asking = Asking(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
+        asking = QueryContext(self.storage, self.policies, self.embedders, guard, self._accesses, gateway.activity, now)
         self.recall, self.context, self.explain = RecallMemories(asking), TellContext(asking), ExplainMemory(asking)
         self.items = Items(asking, gateway, self.remember)
         reading = (self.storage, self.policies, gateway.activity, now)
         self.threads, self.browse, self.checkpoints = Threads(*reading), Browse(*reading), Checkpoints(*reading)
         self.tracking = Tracking(self.storage, self.policies, self._accesses, now)
-        self.entities = Entities(self.storage, self.policies, gateway, now)
+        self.entities = BrowseEntities(self.storage, self.policies, gateway, now)
         self.pruning = PruneCheckpoints(self.storage, now, settings.checkpoints_keep, settings.checkpoints_days)
 
     def _counts_co_recalls(self) -> bool:
@@ -282,12 +282,12 @@ def _storage(settings: Settings, url: str, dimensions: int) -> "PostgresStorage 
         from memplane.adapters.sqlite.storage import SqliteStorage  # noqa: PLC0415 - loaded when it is chosen
 
         return SqliteStorage(Path(url.removeprefix(SQLITE)), dimensions=dimensions, wait=settings.pool_wait)
-    from memplane.adapters.postgres.scope_cache import ScopeMemory  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.scope_cache import ScopeCache  # noqa: PLC0415 - loaded when it is chosen
     from memplane.adapters.postgres.storage import PostgresStorage, Timeouts  # noqa: PLC0415 - loaded when it is chosen
 
     return PostgresStorage(
         url,
-        scopes=ScopeMemory(dimensions, settings.search_memory_mb * 2**20),
+        scopes=ScopeCache(dimensions, settings.search_memory_mb * 2**20),
         pool_size=settings.pool_size,
         pool_wait=settings.pool_wait,
         timeouts=Timeouts(settings.statement_timeout_ms, settings.idle_transaction_ms, settings.exchange_timeout),
@@ -315,7 +315,7 @@ def _worker(settings: Settings, storage: "PostgresStorage | SqliteStorage", jobs
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedDatabase:
     """A database that is ready for the application, and how to let go of it."""
 
     url: str = field(repr=False)
@@ -323,7 +323,7 @@ class Prepared:
     worker_url: str | None = field(default=None, repr=False)
 
 
-def prepare(settings: Settings, *, attach: bool = True) -> Prepared:
+def prepare(settings: Settings, *, attach: bool = True) -> PreparedDatabase:
     """Start or attach to the embedded server and migrate it, or check the operator's own database.
 
     Args:
@@ -345,28 +345,28 @@ def prepare(settings: Settings, *, attach: bool = True) -> Prepared:
     server = EmbeddedPostgres.start(settings.data, attach=attach)
     try:
         url = provision_embedded(server)
-        return Prepared(url, server.stop, worker_url(url))
+        return PreparedDatabase(url, server.stop, worker_url(url))
     except BaseException:
         server.stop()
         raise
 
 
-def _prepared_file(path: Path) -> Prepared:
+def _prepared_file(path: Path) -> PreparedDatabase:
     from memplane.adapters.sqlite.provisioning import migrate  # noqa: PLC0415 - loaded when it is chosen
 
     migrate(path)
-    return Prepared(f"{SQLITE}{path}", lambda: None)
+    return PreparedDatabase(f"{SQLITE}{path}", lambda: None)
 
 
-def _checked(url: str) -> Prepared:
+def _checked(url: str) -> PreparedDatabase:
     from memplane.adapters.postgres.provisioning import check_schema  # noqa: PLC0415 - loaded when it is chosen
 
     check_schema(url)
-    return Prepared(url, lambda: None)
+    return PreparedDatabase(url, lambda: None)
 
 
 @asynccontextmanager
-async def opened(database: str) -> AsyncIterator[Application]:
+async def open_application(database: str) -> AsyncIterator[Application]:
     """An application in this process, on a PostgreSQL database that is migrated, or on a SQLite file.
 
     Raises:

@@ -9,8 +9,8 @@ import pytest
 
 from memplane.adapters.sql.stores.jobs.pairs import SqlPairs
 from memplane.application.jobs import consolidation, job_runner
-from memplane.application.records import Burial
-from memplane.domain.errors import Conflict
+from memplane.application.records import TombstoneOrigin
+from memplane.domain.errors import StateConflict
 from memplane.domain.identity.principal import KeyScope
 from memplane.domain.jobs.pair_selection import PAIRS, REMEMBERED
 from memplane.domain.memory.tombstones import value_key
@@ -211,10 +211,10 @@ class TestAuthority:
 
     def test_what_a_person_rejected_takes_nobody_s_place(self, tenant: Tenant, caller: Caller, night: Night) -> None:
         both = planted(tenant, caller, *PIANO)
-        burial = Burial("rejected", "agent:x", night.now)
+        burial = TombstoneOrigin("rejected", "agent:x", night.now)
 
         async def bury(uow: Any) -> None:  # noqa: ANN401 - a unit of work
-            await uow.tombstones.bury(USER, "event", [value_key(PIANO[0])], burial)
+            await uow.tombstones.add(USER, "event", [value_key(PIANO[0])], burial)
 
         wired = tenant.server.wired
         tenant.server.run(wired.storage.write(job_runner.Reach(tenant.name), bury))
@@ -262,7 +262,7 @@ class TestMeanwhile:
         def tried(worker: Night) -> str:
             try:
                 return worker.run("consolidation").outcome
-            except Conflict:
+            except StateConflict:
                 return "another"
 
         with ThreadPoolExecutor(4) as pool:
@@ -287,7 +287,7 @@ class TestMeanwhile:
             return found
 
         monkeypatch.setattr(consolidation, "_worked_out", later)
-        with pytest.raises(Conflict, match="another worker took"):
+        with pytest.raises(StateConflict, match="another worker took"):
             night.run("consolidation")
         assert told == ["paused", MERGED]
         assert len(superseding(tenant)) == tenant.count("pair_checks") == 1

@@ -66,7 +66,7 @@ class Crashes:
     def found(self) -> Stored:
         """What the database holds now."""
         with EmbeddedPostgres.start(self._folder) as attached:
-            assert not attached.owned
+            assert not attached.is_owner
             return stored(attached.url(user="postgres", database=DATABASE))
 
     def faults(self) -> list[str]:

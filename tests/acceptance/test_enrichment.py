@@ -9,7 +9,7 @@ import pytest
 
 from memplane.adapters.ner.rules import RuleExtractor
 from memplane.application.jobs import enrichment_job, job_runner
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.identity.principal import KeyScope
 from memplane.domain.language import enrichment_rules
 from support.callers import USER, Caller, Tenant
@@ -153,7 +153,7 @@ class TestOnce:
             night.run("enrichment", progress=after_batches(batches))
         assert len({row[2] for row in self.told(tenant)}) == 3 * batches
         other = Night(tenant, night.now + timedelta(minutes=1))
-        with pytest.raises(Conflict, match="another worker"):
+        with pytest.raises(StateConflict, match="another worker"):
             other.run("enrichment")
         other.now += job_runner.LEASE
         assert other.counts("enrichment") == {"seen": 10, "enriched": 10}
@@ -171,7 +171,7 @@ class TestOnce:
         def tried(worker: Night) -> str:
             try:
                 return worker.run("enrichment").outcome
-            except Conflict:
+            except StateConflict:
                 return "another"
 
         with ThreadPoolExecutor(4) as pool:
@@ -186,14 +186,14 @@ class TestOnce:
     ) -> None:
         memory = caller.remember("the user's friend siobhan wants a boat")
         other = caller.remember("the user's friend aroha wants a kite")
-        looked = enrichment_job.mentioned
+        looked = enrichment_job.mentions_of
 
         def change(*args: Any) -> Any:  # noqa: ANN401 - of the function
             if caller.get(f"/v1/memories/{memory}").json()["version"] == 1:
                 caller.patch(f"/v1/memories/{memory}", {"content": "the user's friend karim wants a boat"})
             return looked(*args)
 
-        monkeypatch.setattr(enrichment_job, "mentioned", change)
+        monkeypatch.setattr(enrichment_job, "mentions_of", change)
         monkeypatch.setattr(
             "memplane.application.limits.offload.SHORT", -1
         )  # in a thread: the server answers meanwhile

@@ -280,5 +280,5 @@ def test_a_restored_backup_follows_the_ledger(
         (known,) = again.run(again.wired.replay(read_ledger(ledger)))
         assert known.outcome == "known"
         assert texts(caller, **mine) == {"The user collects stamps."}  # what was said since is left alone
-    saved = server.run(server.wired.replay.saved(tenant.name))
+    saved = server.run(server.wired.replay.ledger_entries(tenant.name))
     assert {each["subject"] for each in saved} == {receipt["subject"]}

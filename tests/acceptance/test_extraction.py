@@ -151,7 +151,7 @@ STAGES: dict[str, tuple[object, str, Callable[[Callable[..., Any]], Callable[...
         drawing, "stated_in", lambda own: raising(own, lambda _, memory: WORD in memory.text.content),
     ),
     "embedding": (Gateway, "material", lambda own: raising(own, _embeds)),
-    "asking for consent": (drawing, "held_back", lambda own: raising_later(own, _says)),
+    "asking for consent": (drawing, "require_consent", lambda own: raising_later(own, _says)),
     "placing": (drawing, "place", lambda own: raising_later(own, _says)),
     "corroborating": (drawing, "corroborate", lambda own: raising_later(own, _corroborates)),
     "storing": (drawing, "prepare_drawn", weighed_wrong),

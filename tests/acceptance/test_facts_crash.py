@@ -11,7 +11,7 @@ import pytest
 
 from memplane.adapters.postgres.session import PostgresSession
 from memplane.adapters.sqlite.session import SqliteSession
-from memplane.application.jobs.job_runner import Done
+from memplane.application.jobs.job_runner import RunResult
 from support.callers import THREAD, Caller, Tenant
 from support.model_server import ModelServer, Reply, called
 from support.nights import Night, Stopped
@@ -96,7 +96,7 @@ def _cutting(whole: Callable[..., Awaitable[Any]], left: list[int]) -> Callable[
     return cut
 
 
-async def worked(night: Night) -> Done:
+async def worked(night: Night) -> RunResult:
     """Do the job, and mark what is its own."""
     WORKING.set(True)
     return await night.jobs.run("facts", night.tenant.name)

@@ -10,9 +10,9 @@ import pytest
 
 from memplane.application.jobs import job_runner
 from memplane.application.jobs.inference import inference_job
-from memplane.application.jobs.lifecycle_jobs import Batch
+from memplane.application.jobs.lifecycle_jobs import JobBatch
 from memplane.application.memories.gateway import Write
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.identity.principal import KeyScope
 from support.callers import USER, Caller, Tenant
 from support.insights import GOOD, age_turns, answer, insight, insights, lived
@@ -148,7 +148,7 @@ class TestOnce:
         def tried(worker: Night) -> str:
             try:
                 return worker.run("insights").outcome
-            except Conflict:
+            except StateConflict:
                 return "another"
 
         with ThreadPoolExecutor(4) as pool:
@@ -172,7 +172,7 @@ class TestOnce:
             rival = await prepared(principal, other.now, None)
             wired = tenant.server.wired
 
-            async def work(write: Write) -> Batch:
+            async def work(write: Write) -> JobBatch:
                 return await rival(write, other.now, None)
 
             done = await wired.gateway.run(principal, wired.policies.current, other.now, work)

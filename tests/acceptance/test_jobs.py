@@ -11,7 +11,7 @@ import pytest
 
 from memplane.adapters.sql.stores.jobs import upkeep
 from memplane.application.jobs import job_runner, lifecycle_jobs
-from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.errors import RecordNotFound, StateConflict
 from memplane.domain.identity.principal import KeyScope
 from memplane.domain.jobs.job_definitions import NIGHTLY, JobState
 from memplane.domain.memory.lifecycle import LifecycleRules
@@ -120,7 +120,7 @@ class TestDecay:
             assert night.run("decay").outcome == "unchanged"
             night.now += timedelta(hours=11)
         night.now = NOON - timedelta(days=1)  # the clock is put back
-        with pytest.raises(Conflict, match="earlier day"):
+        with pytest.raises(StateConflict, match="earlier day"):
             night.run("decay")
         assert state(tenant, wanes, "confidence") == pytest.approx(exp(-1))
         night.now = NOON + timedelta(days=1)  # the control: the next night
@@ -295,7 +295,7 @@ class TestOnce:
         with pytest.raises(Stopped):
             night.run(name, progress=after_batches(batches))
         other = Night(tenant, night.now + timedelta(minutes=1))
-        with pytest.raises(Conflict, match="another worker"):
+        with pytest.raises(StateConflict, match="another worker"):
             other.run(name)
         other.now += job_runner.LEASE
         done = other.run(name)
@@ -341,9 +341,9 @@ class TestOnce:
         assert sent == ["due", "lock_due", "move"]
 
     def test_what_there_is_not(self, night: Night) -> None:
-        with pytest.raises(NotFound, match="no job 'sleep'"):
+        with pytest.raises(RecordNotFound, match="no job 'sleep'"):
             night.run("sleep")
-        with pytest.raises(NotFound, match="no tenant"):
+        with pytest.raises(RecordNotFound, match="no tenant"):
             night.tenant.server.run(night.jobs.run("ttl", "nobody-here"))
 
 

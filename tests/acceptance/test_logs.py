@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from memplane.adapters.files.key_file import KeyFile
-from memplane.bootstrap import Prepared
+from memplane.bootstrap import PreparedDatabase
 from memplane.domain.memory.memory import new_id
 from memplane.entrypoints import logs
 from memplane.entrypoints.redaction import without_secrets
@@ -230,7 +230,7 @@ def test_no_object_shows_its_secrets() -> None:
     key = f"mp_0123456789ab_{'s' * 43}"
     url = URLS[0]
     settings = Settings(database_url=url, migration_url=url)  # type: ignore[arg-type]  # pydantic makes them secret
-    for shown in (settings, KeyFile(key, {"planner": key}), Prepared(url, lambda: None)):
+    for shown in (settings, KeyFile(key, {"planner": key}), PreparedDatabase(url, lambda: None)):
         for told in (repr(shown), str(shown)):
             assert "sss" not in told
             assert PASSWORD not in told

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from memplane.application.jobs import job_queue, job_runner, lifecycle_jobs
-from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.job_records import Lease
 from memplane.application.jobs.job_runner import Jobs
-from memplane.domain.errors import Conflict, StorageUnavailable
+from memplane.domain.errors import StateConflict, StorageUnavailable
 from memplane.domain.identity.principal import KeyScope, Reach
 from memplane.domain.jobs.job_definitions import NIGHTLY, ON_DEMAND, JobState
 from memplane.domain.policy.capabilities import Capability
@@ -74,11 +74,11 @@ class TestAsking:
         async def taken_back() -> None:
             async def work(uow: Any) -> None:  # noqa: ANN401 - a unit of work
                 await job_queue.enqueue(uow, "ttl", night.now)
-                raise Conflict("taken back")
+                raise StateConflict("taken back")
 
             await tenant.server.wired.storage.write(Reach(tenant.name), work)
 
-        with pytest.raises(Conflict):
+        with pytest.raises(StateConflict):
             tenant.server.run(taken_back())
         assert night.worked_off() == []
         night.ask("ttl")
@@ -108,7 +108,7 @@ class TestClaims:
         between: list[timedelta | None] = []
 
         async def second(_counts: Mapping[str, float]) -> None:
-            between.append(await other.jobs.perform(night.tenant.name, job.id, Claim("another", 0)))
+            between.append(await other.jobs.perform(night.tenant.name, job.id, Lease("another", 0)))
 
         night.tenant.server.run(interrupted(night.jobs, night, job.id, second))
         assert len(idle) == 10
@@ -123,7 +123,7 @@ class TestClaims:
 
         async def later(_counts: Mapping[str, float]) -> None:
             if not took:  # the queue gives the same message to another worker, which comes to the end
-                took.append(await other.jobs.perform(tenant.name, job.id, Claim("test", 1)))
+                took.append(await other.jobs.perform(tenant.name, job.id, Lease("test", 1)))
 
         assert tenant.server.run(interrupted(night.jobs, night, job.id, later)) is None
         done = night.found(job)
@@ -167,7 +167,7 @@ async def interrupted(jobs: Jobs, night: Night, job: UUID, between: Any) -> time
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "_batch", batch)
-        return await jobs.perform(night.tenant.name, job, Claim("test", 0))
+        return await jobs.perform(night.tenant.name, job, Lease("test", 0))
 
 
 class TestFailing:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memplane.application.jobs.reembed_job import Reembed
-from memplane.domain.errors import Conflict, StorageUnavailable
+from memplane.application.jobs.reembed_job import PrepareVectors
+from memplane.domain.errors import StateConflict, StorageUnavailable
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.policy.capabilities import Capability
 from memplane.domain.policy.policy import Trust
@@ -68,7 +68,7 @@ class Site:
 
     def step(self) -> Any:  # noqa: ANN401 - what the job does in its next batch
         """One batch, prepared and not done yet."""
-        prepare = Reembed(self.server.wired.storage, self.server.wired.embedders)
+        prepare = PrepareVectors(self.server.wired.storage, self.server.wired.embedders)
         return self.server.run(prepare(self.principal, datetime.now(UTC), None))
 
     @property
@@ -155,10 +155,10 @@ def test_a_change_is_cancelled_until_it_has_switched(site: Site) -> None:
     assert (site.held("embedding"), site.held("embedding_2")) == (site.all, 0)
     assert site.status() == ("wordllama-256 (256 dimensions)", None)
     assert [found[0] for found in answers(site.caller)][:4] == [found[0] for found in before][:4]
-    with pytest.raises(Conflict, match="no change of the embedding model is under way"):
+    with pytest.raises(StateConflict, match="no change of the embedding model is under way"):
         site.cancelled()
     site.started()  # it can be begun again
-    with pytest.raises(Conflict, match="is under way"):
+    with pytest.raises(StateConflict, match="is under way"):
         site.started()
 
 
@@ -190,7 +190,7 @@ def test_there_has_to_be_another_model(start_server: Start) -> None:
     server = start_server()
     tenant = Tenant(server)
     tenant.caller().remember("Soup is ready", "event")
-    with pytest.raises(Conflict, match="MEMPLANE_NEXT_EMBEDDING_MODEL"):
+    with pytest.raises(StateConflict, match="MEMPLANE_NEXT_EMBEDDING_MODEL"):
         server.run(server.wired.reembedding.start(tenant.name))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memplane.adapters.policy import shipped_policies
-from memplane.application.jobs.job_records import Claim, JobRun
+from memplane.application.jobs.job_records import JobRun, Lease
 from memplane.application.jobs.job_runner import LEASE, Jobs
 from memplane.domain.jobs.job_definitions import SESSION_CLOSE, JobState
 from support.callers import USER, Caller, Json, Tenant, refused
@@ -269,7 +269,7 @@ def test_by_two_workers(talk: Talk) -> None:
         begun = [
             talk.tenant.server.start(night.jobs.perform(talk.tenant.name, run.id, claim))
             for night, run, claim in (
-                (talk.night, first, Claim("one", 0)), (others, second, Claim("two", 0)),
+                (talk.night, first, Lease("one", 0)), (others, second, Lease("two", 0)),
             )
         ]  # fmt: skip
         assert [each.result(30) for each in begun] == [None, None]

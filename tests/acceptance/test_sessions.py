@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from memplane.application.jobs import session_jobs
-from memplane.application.jobs.lifecycle_jobs import Batch
+from memplane.application.jobs.lifecycle_jobs import JobBatch
 from memplane.application.memories.gateway import Write
 from memplane.application.turns import session_close
-from memplane.application.turns.session_close import Closed, Read
-from memplane.domain.errors import Conflict, PersonalDataRefused
+from memplane.application.turns.session_close import SessionCloseResult, SessionReading
+from memplane.domain.errors import PersonalDataRefused, StateConflict
 from memplane.domain.identity.principal import KeyScope
 from support.callers import THREAD, USER, Caller, Json, Tenant, refused
 from support.nights import NOON, Night, Stopped, after_batches
@@ -256,7 +256,7 @@ class TestNight:
         talk(supervisor)
         kept = session_jobs._close
 
-        async def later(write: Write, found: object, agent: str) -> Batch:
+        async def later(write: Write, found: object, agent: str) -> JobBatch:
             await asyncio.to_thread(close, supervisor)
             return await kept(write, found, agent)  # type: ignore[arg-type]  # handed on as it came
 
@@ -275,21 +275,23 @@ class TestNight:
         kept = supervisor.get("/v1/memories", type="episodic").json()["items"][0]["id"]
         supervisor.say("And the other one?", thread_id="b")
         wired = tenant.server.wired.close_session
-        read, done = wired.read, session_jobs.closed
+        read, done = wired.read_session, session_jobs.note_close
 
         async def refusing(*given: Any) -> Any:  # noqa: ANN401 - as it came
             if given[3][0] == "b":
                 raise PersonalDataRefused("title: holds email", field="title")
             return await read(*given)
 
-        async def taken(write: Write, found: Read, thread: str, agent: str) -> Closed:
+        async def taken(write: Write, found: SessionReading, thread: str, agent: str) -> SessionCloseResult:
             if thread == "b":
                 await done(write, found, thread, agent)
-                raise Conflict("another memory says exactly this already")
+                raise StateConflict("another memory says exactly this already")
             return await done(write, found, thread, agent)
 
         with monkeypatch.context() as patched:
-            patched.setattr(*((wired, "read", refusing) if where == "read" else (session_jobs, "closed", taken)))
+            patched.setattr(
+                *((wired, "read_session", refusing) if where == "read" else (session_jobs, "note_close", taken))
+            )
             assert Night(tenant).counts("sessions") == {"closed": 3, "summaries": 2}
         (row,) = tenant.rows("SELECT * FROM sessions WHERE tenant_id = %(tenant)s AND thread_id = 'b'")
         assert (row["seq"], UUID(str(row["summary_id"]))) == (2, UUID(kept))  # what it was summed up as before stays

@@ -14,7 +14,7 @@ import pytest
 
 from acceptance.test_erasure_canaries import EVERYWHERE, GONE, SCOPES, STAYS, dump, held, lived, ran
 from memplane.adapters.files.tenant_tables import IN_USER_EXPORTS, LEFT_OUT
-from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.job_records import Lease
 from memplane.domain.errors import TenantRemoved
 from memplane.domain.policy.capabilities import Capability
 from support.callers import Caller, Tenant
@@ -212,7 +212,7 @@ class TestRefusal:
             assert gone.name not in server.run(server.wired.storage.tenants())
             assert stays.name in server.run(server.wired.storage.tenants())
             assert not server.run(server.wired.storage.has_tenant(gone.name))  # by which tokens are refused
-            assert server.run(server.wired.jobs.perform(gone.name, uuid4(), Claim("a worker", 1))) is None
+            assert server.run(server.wired.jobs.perform(gone.name, uuid4(), Lease("a worker", 1))) is None
             server.run(server.wired.key_uses.flush())
             server.run(server.wired._accesses.flush())
             server.run(server.wired.queue.schedule())

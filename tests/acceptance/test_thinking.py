@@ -13,11 +13,11 @@ import pytest
 
 from memplane.adapters.llm.prompt_files import prompt_file
 from memplane.adapters.policy import shipped_policies
-from memplane.application.jobs.inference.language_model import Answer, Prompt
-from memplane.application.jobs.inference.llm_budget import TENANT, Thinking
-from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.inference.language_model import Answer, ModelPrompt
+from memplane.application.jobs.inference.llm_budget import TENANT, LlmBudget
+from memplane.application.jobs.job_records import TokensSpent
 from memplane.application.jobs.job_runner import Jobs
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.memories.gateway import Write
 from memplane.domain.errors import BudgetSpent, MemplaneError, ModelAnswerInvalid, ModelUnavailable, NoModel
 from memplane.domain.identity.principal import KeyScope, Principal
@@ -51,11 +51,11 @@ def asking(model: ModelServer, start_server: Callable[..., RunningServer]) -> Te
     return made
 
 
-def ask(tenant: Tenant, asked: Thinking, user: str = USER, prompt: Prompt = PROMPT) -> Answer[Fact]:
+def ask(tenant: Tenant, asked: LlmBudget, user: str = USER, prompt: ModelPrompt = PROMPT) -> Answer[Fact]:
     return tenant.server.run(asked.ask(tenant.name, user, prompt, Fact, MOST))
 
 
-def worst(tenant: Tenant, asked: Thinking) -> int:
+def worst(tenant: Tenant, asked: LlmBudget) -> int:
     """The most that the question may come to."""
     return tenant.server.run(asked._loaded()).worst(PROMPT, Fact, MOST)
 
@@ -144,7 +144,7 @@ def test_two_workers_reserve_no_more_than_there_is(asking: Tenant, model: ModelS
     policies.rules = replace(PRICED, **{f"{whose}_tokens": fit * most + most - 1})
     with ExitStack() as left:
         other = left.enter_context(running_application(asking.server.database, **named(model)))
-        second = Thinking("small", other.wired.thinking._load, other.wired.storage, policies, Clock())
+        second = LlmBudget("small", other.wired.thinking._load, other.wired.storage, policies, Clock())
         begun: list[Future[Answer[Fact]]] = []
         with held(model, fit, {"text": "The user lives in Uppsala."}):
             for number in range(each):
@@ -235,10 +235,10 @@ def test_what_a_job_spent_is_told_with_its_run(asking: Tenant, model: ModelServe
 
     async def prepare(principal: Principal, _as_of: datetime, _place: str | None) -> Step:
         answer = await asked.ask(principal.tenant, USER, PROMPT, Fact, MOST)
-        spent = Spent(answer.input_tokens, answer.output_tokens)
+        spent = TokensSpent(answer.input_tokens, answer.output_tokens)
 
-        async def step(_write: Write, _at: datetime, place: str | None) -> Batch:
-            return Batch({"asked": 1}, "again" if place is None else None, spent=spent, skipped="budget spent")
+        async def step(_write: Write, _at: datetime, place: str | None) -> JobBatch:
+            return JobBatch({"asked": 1}, "again" if place is None else None, spent=spent, skipped="budget spent")
 
         return step
 

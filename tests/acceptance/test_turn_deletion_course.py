@@ -11,7 +11,7 @@ import pytest
 from memplane.application.jobs import session_jobs
 from memplane.application.memories.gateway import Write
 from memplane.application.turns import session_close
-from memplane.application.turns.session_close import Closed, Read
+from memplane.application.turns.session_close import SessionCloseResult, SessionReading
 from memplane.client import Forbidden, MemplaneSync, NotFound
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.policy.capabilities import Capability
@@ -143,20 +143,20 @@ class TestOnce:
         said(supervisor, "Can you plan the move to Lisbon?")
         deleted: list[int] = []
 
-        async def late(write: Write, read: Read, thread: str, agent: str) -> Closed:
-            return await session_close.closed(write, read, thread, agent)
+        async def late(write: Write, read: SessionReading, thread: str, agent: str) -> SessionCloseResult:
+            return await session_close.note_close(write, read, thread, agent)
 
-        reads = type(tenant.server.wired.close_session).read
+        reads = type(tenant.server.wired.close_session).read_session
 
-        async def read(*given: Any) -> Read:  # noqa: ANN401 - as it came
-            found: Read = await reads(*given)
+        async def read(*given: Any) -> SessionReading:  # noqa: ANN401 - as it came
+            found: SessionReading = await reads(*given)
             if not deleted:
                 who = Principal(tenant.name, "supervisor", Trust.FULL, frozenset(KeyScope), "test")
                 deleted.append((await tenant.server.wired.delete_turn(who, UUID(turn))).rev)
             return found
 
-        monkeypatch.setattr(session_jobs, "closed", late)
-        monkeypatch.setattr(type(tenant.server.wired.close_session), "read", read)
+        monkeypatch.setattr(session_jobs, "note_close", late)
+        monkeypatch.setattr(type(tenant.server.wired.close_session), "read_session", read)
         assert Night(tenant, NOON + timedelta(days=1)).counts("sessions") == {"closed": 1, "summaries": 1}
         (summary,) = supervisor.get("/v1/memories", user_id=USER, type="episodic").json()["items"]
         assert "quokka" not in str(supervisor.get(f"/v1/memories/{summary['id']}").json())

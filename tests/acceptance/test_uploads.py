@@ -85,7 +85,7 @@ class TestTokens:
         tenant = Tenant(server)
         caller, other = tenant.caller(), tenant.caller()
         unfinished = begun(server, caller, 0.25)  # 32 tokens
-        until(lambda: server.wired.uploads.held >= 2**18)
+        until(lambda: server.wired.uploads.bytes_held >= 2**18)
         answered = 0
         while caller.query("hall").status_code == 200:
             answered += 1
@@ -103,7 +103,7 @@ class TestTokens:
             while not sender.answered(0.02):
                 sender.chunk(PART)
             assert sender.answer()[1]["code"] == "rate_limited"
-        until(lambda: server.wired.uploads.held == 0)
+        until(lambda: server.wired.uploads.bytes_held == 0)
 
     def test_one_that_empties_a_full_bucket_is_taken(self, start_server: Start) -> None:
         """The control: as with a declared length, a full bucket pays for whatever may be sent."""
@@ -131,14 +131,14 @@ class TestShares:
         with connections(server.url, 0) as made:
             made += [begun(server, caller, 1) for _ in range(12)]
             until(lambda: sum(each.answered(0) for each in made) >= 8)
-            assert server.wired.uploads.held <= 4 * 2**20
+            assert server.wired.uploads.bytes_held <= 4 * 2**20
             told.update(each.answer()[1]["code"] for each in made if each.answered(0))
             assert set(told) == {"uploads_limited"}
             assert neighbour.remember("The hall is booked.")  # the control
             assert tenant.caller().remember("The hall has a stage.")
             for each in made:
                 each.close()
-        until(lambda: server.wired.uploads.held == 0)
+        until(lambda: server.wired.uploads.bytes_held == 0)
         assert caller.remember("The hall has a door.")
 
     def test_an_unfinished_one_counts_however_small(self, start_server: Start) -> None:
@@ -153,7 +153,7 @@ class TestShares:
             (late,) = (each for each in made if each.answered(0))
             assert late.answer()[1]["code"] == "uploads_limited"
             assert tenant.caller().query("hall").status_code == 200
-        until(lambda: server.wired.uploads.held == 0)
+        until(lambda: server.wired.uploads.bytes_held == 0)
 
     def test_keys_of_one_address_share_its_part(self, start_server: Start) -> None:
         server = start_server(**self.SETTINGS)
@@ -161,7 +161,7 @@ class TestShares:
         with connections(server.url, 0) as made:
             made += [begun(server, tenant.caller(), 3) for _ in range(4)]
             until(lambda: sum(each.answered(0) for each in made) >= 2)
-            assert server.wired.uploads.held <= 8 * 2**20
+            assert server.wired.uploads.bytes_held <= 8 * 2**20
             status, problem = next(each for each in made if each.answered(0)).answer()
             assert (status, problem["code"]) == (429, "uploads_limited")
             assert "address" in problem["detail"]
@@ -178,7 +178,7 @@ class TestShares:
             assert (status, problem["code"]) == (503, "busy")
             for each in made:
                 each.close()
-        until(lambda: server.wired.uploads.held == 0)
+        until(lambda: server.wired.uploads.bytes_held == 0)
 
     def test_nobody_without_a_key_has_a_body_read(self, start_server: Start) -> None:
         server = start_server(**self.SETTINGS)
@@ -188,7 +188,7 @@ class TestShares:
                 each.chunk(b" ")
             for each in made:
                 assert each.answer()[1]["code"] == "unauthenticated"
-            assert server.wired.uploads.held == 0
+            assert server.wired.uploads.bytes_held == 0
 
 
 def test_a_large_body_by_the_side_of_many_small_ones(start_server: Start) -> None:
@@ -199,5 +199,5 @@ def test_a_large_body_by_the_side_of_many_small_ones(start_server: Start) -> Non
     for _ in range(3):
         assert caller.post("/v1/turns:batch", {"turns": turns}).status_code == 201
         assert caller.query("hall").status_code == 200
-    assert server.wired.uploads.held == 0
+    assert server.wired.uploads.bytes_held == 0
     refused(caller.post(MEMORIES, {"content": "x" * 5_000_000}), 413, "body_too_large")

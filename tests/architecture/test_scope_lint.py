@@ -49,7 +49,9 @@ KEYED = {
         "counts ids that a scoped read has returned, and returns nothing"
     ),
     "sql/stores/turn_deletions.py SqlRemovals.lock": "locks a turn that a scoped read has brought, by its user too",
-    "sql/stores/turn_deletions.py SqlRemovals.said": "other turns of facts that follow a deleted one; shown to nobody",
+    "sql/stores/turn_deletions.py SqlRemovals.turns_of": (
+        "other turns of facts that follow a deleted one; shown to nobody"
+    ),
     "sql/stores/turn_deletions.py SqlRemovals.remove": "removes a turn that `lock` has locked",
     "sql/stores/jobs/upkeep.py SqlUpkeep.purge": (
         "removes memories that are locked, found through the predicate or by a job"
@@ -64,20 +66,22 @@ KEYED = {
     "sql/stores/jobs/upkeep.py SqlUpkeep.users_of_derived": (
         "names users to lock, whose memories rest on sources; shown to nobody"
     ),
-    "sql/stores/jobs/upkeep.py SqlUpkeep.derived": (
+    "sql/stores/jobs/upkeep.py SqlUpkeep.lock_derived": (
         "what follows a source that the caller deletes, wherever it is; not shown"
     ),
     "sql/stores/jobs/upkeep.py SqlUpkeep.due": "the work of the night, on all of a tenant; shown to nobody",
     "sql/stores/jobs/upkeep.py SqlUpkeep._locked": "of what `due` or `weighed` has found, for the work of the night",
     "sql/stores/jobs/upkeep.py SqlUpkeep._set": "changes memories that `_locked` has locked",
-    "sql/stores/jobs/upkeep.py SqlUpkeep.crowded": "names users to the work of the night; shown to nobody",
-    "sql/stores/jobs/upkeep.py SqlUpkeep.weighed": "numbers of a user's memories, for the work of the night",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.next_crowded_user": "names users to the work of the night; shown to nobody",
+    "sql/stores/jobs/upkeep.py SqlUpkeep.weigh_memories": "numbers of a user's memories, for the work of the night",
     "sql/stores/jobs/upkeep.py SqlUpkeep.tally": "counts and averages over a tenant, for its operator",
     "sql/stores/jobs/enrichments.py SqlEnrichments._unseen": (
         "the work of the night, on all of a tenant; shown to nobody"
     ),
     "sql/stores/jobs/enrichments.py SqlEnrichments.mark": "notes at memories that `lock` has locked who looked at them",
-    "sql/stores/jobs/text_repairs.py SqlTextRepairs.gone": "whether what a memory rests on is there; shown to nobody",
+    "sql/stores/jobs/text_repairs.py SqlTextRepairs.find_vanished": (
+        "whether what a memory rests on is there; shown to nobody"
+    ),
     "sql/stores/jobs/text_repairs.py SqlTextRepairs.rest_on": "changes memories that `lock` has locked",
     "sql/stores/jobs/text_repairs.py SqlTextRepairs._memories": (
         "of what the work of the night has found; shown to nobody"
@@ -104,17 +108,19 @@ KEYED = {
         "counts of pairs of users, for the work of the night; shown to nobody"
     ),
     "postgres/scope_cache.py freshen": "says that units changed which the work of the night has locked",
-    "sql/stores/session_closings.py SqlClosings.begun": "when a thread began whose turns a scoped read has brought",
+    "sql/stores/session_closings.py SqlClosings.began_at": "when a thread began whose turns a scoped read has brought",
     "sql/stores/session_closings.py SqlClosings.unread": (
         "turns of closed conversations, for the work of the night; shown to nobody"
     ),
-    "sql/stores/session_closings.py SqlClosings.left": "which of the turns that `unread` has brought are still there",
+    "sql/stores/session_closings.py SqlClosings.remaining": (
+        "which of the turns that `unread` has brought are still there"
+    ),
     "sql/stores/session_closings.py SqlClosings.resting": (
         "reads how many turns a thread has, for the work of the night"
     ),
     "sql/stores/jobs/pairs.py SqlPairs.next_user": "names a user to the work of the night; shown to nobody",
-    "sql/stores/jobs/pairs.py SqlPairs.glanced": "numbers of a user's memories, for the work of the night",
-    "sql/stores/jobs/pairs.py SqlPairs.pooled": "of what `glanced` has found, for the work of the night",
+    "sql/stores/jobs/pairs.py SqlPairs.recent_facts": "numbers of a user's memories, for the work of the night",
+    "sql/stores/jobs/pairs.py SqlPairs.candidates": "of what `glanced` has found, for the work of the night",
     "sql/stores/jobs/job_users.py SqlJobUsers.due": (
         "names users to the work of the night, and their threads; shown to nobody"
     ),
@@ -130,15 +136,17 @@ KEYED = {
     ),
     "sql/stores/vectors.py SqlVectors.count": "counts what there is of a tenant, for its operator",
     "postgres/scope_cache.py horizon": "says which transaction was the last to change a unit, and nothing of the unit",
-    "postgres/scope_cache.py changed": (
+    "postgres/scope_cache.py changed_units": (
         "names units of the user that leave what is remembered of a scope; shown to nobody"
     ),
     "postgres/session.py _flushing": "counts the rows that the same statement added",
     "postgres/session.py _adding": "adds rows that the gateway has authorised, and reads them from its parameter alone",
-    "sqlite/values.py SqliteSyntax.listed": "is the FROM of a statement; the statement carries the predicate",
+    "sqlite/values.py SqliteSyntax.rows_by_ids": "is the FROM of a statement; the statement carries the predicate",
     "sql/stores/erasures.py SqlErasures.memories": "all of a user who is being erased; shown to nobody",
     "sql/stores/erasures.py SqlErasures.turns": "the same of turns",
-    "sql/stores/erasures.py SqlErasures.drawn": "what was derived from a user who is being erased; shown to nobody",
+    "sql/stores/erasures.py SqlErasures.derived_from": (
+        "what was derived from a user who is being erased; shown to nobody"
+    ),
     "sql/stores/erasures.py SqlErasures.count": "counts what there is of a user, for a fully trusted administrator",
     "sql/stores/erasures.py SqlErasures.users": "names users to the replay of erasures; shown to nobody",
     "sql/stores/user_merges.py SqlUserMerges.active": (
@@ -163,7 +171,7 @@ KEYED = {
     ),
     "sql/stores/reverts.py SqlReverts.changed_since": "what stands beside memories that come back; shown to nobody",
     "sql/stores/reverts.py SqlReverts.holding": "whether values and names of memories that come back are taken",
-    "sql/stores/reverts.py SqlReverts.rejected": "values that nobody may say again, by user; shown to nobody",
+    "sql/stores/reverts.py SqlReverts.rejected_memories": "values that nobody may say again, by user; shown to nobody",
     "sql/stores/reverts.py SqlReverts.replace": "stores memories that `memories` has locked",
     "sql/stores/reverts.py SqlReverts.remove_turns": "removes turns that `turns` has found",
     "sql/stores/reverts.py SqlReverts.unfold": "which of the memories of an undo record are still there",

@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from memplane.adapters.postgres.checkpoint_pipeline import MOST, CheckpointExchange
+from memplane.adapters.postgres.checkpoint_pipeline import MOST, CheckpointPipeline
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.application.transaction import CheckpointStore, UnitOfWork
-from memplane.domain.errors import NotFound, StaleCheckpoint, StorageError
+from memplane.domain.errors import RecordNotFound, StaleCheckpoint, StorageError
 from memplane.domain.identity.principal import Reach
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
@@ -78,14 +78,14 @@ def test_a_cancelled_save_leaves_a_connection_that_works(database: Database) -> 
 def test_a_few_writes_become_one_statement_and_many_do_not(database: Database) -> None:
     async def run() -> None:
         async with await psycopg.AsyncConnection.connect(database.admin_url) as connection:
-            exchange = CheckpointExchange(connection, "t")  # type: ignore[arg-type]  # rows are not looked at
+            exchange = CheckpointPipeline(connection, "t")  # type: ignore[arg-type]  # rows are not looked at
             asked = [
                 Statement("INSERT INTO tenants VALUES (%(name)s, now()) RETURNING 1 AS done", {"name": f"x{n}"})
                 for n in range(MOST + 1)
             ]
-            assert exchange.merged(asked) == asked
-            assert exchange.merged(asked[:1]) == asked[:1]
-            (one,) = exchange.merged(asked[:MOST])
+            assert exchange.merge_statements(asked) == asked
+            assert exchange.merge_statements(asked[:1]) == asked[:1]
+            (one,) = exchange.merge_statements(asked[:MOST])
             await connection.execute(one.sql, one.values)  # type: ignore[arg-type]  # made of ours
             cursor = await connection.execute("SELECT count(*) FROM tenants WHERE tenant_id LIKE 'x%'")
             assert await cursor.fetchone() == (MOST,)
@@ -98,7 +98,7 @@ def test_a_save_works_on_a_connection_that_was_rolled_back(database: Database) -
 
     async def failing(uow: UnitOfWork) -> None:
         await uow.keys.all()
-        raise NotFound("taken back")
+        raise RecordNotFound("taken back")
 
     async def run() -> None:
         tenant = database.new_tenant()
@@ -108,7 +108,7 @@ def test_a_save_works_on_a_connection_that_was_rolled_back(database: Database) -
             for _ in range(8):  # often enough for the driver to prepare them
                 await storage.write(Reach(tenant), lambda uow: uow.keys.all())
             await storage.write_checkpoints(Reach(tenant), erased)
-            with pytest.raises(NotFound):
+            with pytest.raises(RecordNotFound):
                 await storage.write(Reach(tenant), failing)
             await storage.write(Reach(tenant), lambda uow: uow.keys.all())
             await storage.write_checkpoints(Reach(tenant), erased)
@@ -116,6 +116,6 @@ def test_a_save_works_on_a_connection_that_was_rolled_back(database: Database) -
             await storage.close()
 
     async def erased(store: CheckpointStore) -> object:
-        return await store.erased("ana")
+        return await store.erasure_times("ana")
 
     asyncio.run(run())

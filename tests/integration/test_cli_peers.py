@@ -15,7 +15,7 @@ from langgraph.store.sqlite import SqliteStore
 from integration.commands import PATIENCE, Served
 from memplane.adapters.files.import_lines import ImportLines, Verification
 from memplane.client import MemplaneSync
-from memplane.client.peers import Conversion, Peer, converted, documents
+from memplane.client.peers import Conversion, Peer, convert_records, documents
 from memplane.entrypoints.cli.imports.peer_lines import entries, fill
 from support.cluster import Databases
 from support.commands import Forked, Result, clean_environment
@@ -342,7 +342,7 @@ def test_what_is_gone_again_is_missed(user: str, tmp_path: Path) -> None:
     """The control of the verification: a stored memory that is not there any more is named."""
     lines = ImportLines(tmp_path / "lines", {}, restart=True)
     by = Conversion(datetime.now(UTC), {"event"}, "event")
-    fill(lines, converted(Peer.MEM0, documents(written(tmp_path, records(3))), by), user, lambda _category: None)
+    fill(lines, convert_records(Peer.MEM0, documents(written(tmp_path, records(3))), by), user, lambda _category: None)
     (part,) = lines.parts()
     numbers = [entry.line for entry in entries(lines, part, 0)]
     lines.note(zip(numbers, ("created", "merged", "created"), strict=True))

@@ -15,12 +15,12 @@ import sqlalchemy as sa
 
 import memplane
 from integration.commands import Result, run
-from memplane.adapters.conversion.conversion import MARK, Conversion, Side, canonical
+from memplane.adapters.conversion.conversion import MARK, Side, TenantConversion, canonical
 from memplane.adapters.postgres import provisioning as postgres
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.schema.types import Embedding, TextList, UtcTime
 from memplane.adapters.sqlite import provisioning as sqlite
-from memplane.domain.errors import Conflict, NotFound, NotSupported, SettingsError
+from memplane.domain.errors import NotSupported, RecordNotFound, SettingsError, StateConflict
 from support.cluster import Database
 
 TABLES = [table for table in tables.metadata.sorted_tables if table.name not in tables.DERIVED]
@@ -95,7 +95,7 @@ def files(tmp_path: Path) -> Iterator[Files]:
 
     def make(name: str = "memory.db") -> Side:
         sqlite.migrate(tmp_path / name)
-        engine = sqlite.checked(tmp_path / name)
+        engine = sqlite.checked_engine(tmp_path / name)
         opened.append(engine)
         return Side(str(tmp_path / name), engine, "default")
 
@@ -107,7 +107,7 @@ def files(tmp_path: Path) -> Iterator[Files]:
 @pytest.fixture
 def server_side(database: Database) -> Iterator[Side]:
     """A PostgreSQL database, as its owner, whom row-level security binds."""
-    engine = postgres.checked(database.owner_url)
+    engine = postgres.checked_engine(database.owner_url)
     yield Side("server", engine, "default")
     engine.dispose()
 
@@ -128,8 +128,8 @@ def test_every_table_that_is_migrated_is_converted(server_side: Side, files: Fil
 def test_every_column_of_every_table_survives_the_way_there_and_back(server_side: Side, files: Files) -> None:
     first, last = files(), files("back.db")
     fill(first)
-    there = Conversion(first, server_side, batch=2).run()
-    back = Conversion(server_side, last, batch=2).run()
+    there = TenantConversion(first, server_side, batch=2).run()
+    back = TenantConversion(server_side, last, batch=2).run()
     assert there.equal
     assert back.equal
     assert {each.table for each in there.tables} == {table.name for table in TABLES}
@@ -177,9 +177,9 @@ def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Files) -> 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Conversion(source, server_side, batch=2).run(stop)
+        TenantConversion(source, server_side, batch=2).run(stop)
     assert len(held(server_side)["memories"]) == 4
-    resumed = Conversion(source, server_side, batch=2).run()
+    resumed = TenantConversion(source, server_side, batch=2).run()
     assert (resumed.resumed, resumed.equal) == (True, True)
     assert {each.table: each.copied for each in resumed.tables}["memories"] == 5
 
@@ -187,19 +187,19 @@ def test_a_run_that_was_interrupted_goes_on(server_side: Side, files: Files) -> 
 def test_a_second_run_copies_nothing_and_compares_all(server_side: Side, files: Files) -> None:
     source = files()
     fill(source)
-    assert Conversion(source, server_side).run().equal
-    again = Conversion(source, server_side).run()
+    assert TenantConversion(source, server_side).run().equal
+    again = TenantConversion(source, server_side).run()
     assert (again.equal, again.resumed, sum(each.copied for each in again.tables)) == (True, True, 0)
 
 
 def test_a_target_that_was_used_since_is_told_and_left_alone(server_side: Side, files: Files) -> None:
     source = files()
     fill(source)
-    Conversion(source, server_side).run()
+    TenantConversion(source, server_side).run()
     with server_side.transaction() as connection:
         connection.execute(sa.update(tables.memories).values(content="changed"))
         connection.execute(sa.delete(tables.events))
-    again = Conversion(source, server_side).run()
+    again = TenantConversion(source, server_side).run()
     assert {each.table for each in again.tables if not each.equal} == {"memories", "events"}
     assert held(server_side)["events"] == []
 
@@ -208,11 +208,11 @@ def test_a_target_with_data_of_its_own_is_refused(server_side: Side, files: File
     source, other = files(), files("other.db")
     fill(source)
     fill(other)
-    with pytest.raises(Conflict, match="holds data already"):
-        Conversion(source, other).run()
-    Conversion(source, server_side).run()
-    with pytest.raises(Conflict, match="another source"):
-        Conversion(other, server_side).run()
+    with pytest.raises(StateConflict, match="holds data already"):
+        TenantConversion(source, other).run()
+    TenantConversion(source, server_side).run()
+    with pytest.raises(StateConflict, match="another source"):
+        TenantConversion(other, server_side).run()
 
 
 # The command
@@ -252,7 +252,7 @@ def test_a_tenant_is_chosen_on_the_side_of_postgresql(tmp_path: Path, files: Fil
         (("{url}", "{url}"), SettingsError.code, "pg_dump"),
         (("{folder}/absent.db", "{url}"), "unavailable", "no such file"),
         (("{folder}/text.db", "{url}"), "unavailable", "cannot be used as a database"),
-        (("{url}", "{folder}/new.db"), NotFound.code, "no tenant"),
+        (("{url}", "{folder}/new.db"), RecordNotFound.code, "no tenant"),
     ],
 )
 def test_what_cannot_be_converted_is_told(

@@ -105,7 +105,7 @@ def service_ids() -> dict[str, int]:
 
 def by_hand(folder: Path) -> "subprocess.Popen[bytes]":
     """PostgreSQL on the cluster without memplane, as its user, with binaries that this user can reach."""
-    place = embedded_files.Place.prepare(folder)
+    place = embedded_files.DataFolder.prepare(folder)
     binaries = embedded_binaries.reachable_binaries(
         embedded_binaries.packaged_binaries(), place.account, embedded_binaries.default_caches(place)
     )
@@ -123,7 +123,7 @@ def by_hand(folder: Path) -> "subprocess.Popen[bytes]":
 def test_a_first_start_makes_a_server_and_a_later_one_finds_its_data(base: Path) -> None:
     folder = base / "new" / "a data ü"
     with EmbeddedPostgres.start(folder, options={"work_mem": "5MB"}) as server:
-        assert server.owned
+        assert server.is_owner
         assert server.pid is not None
         url = server.admin_conninfo
         names = ("fsync", "synchronous_commit", "jit", "listen_addresses", "work_mem", "server_encoding", "datlocale")
@@ -157,7 +157,7 @@ def test_a_server_ends_with_its_killed_owner_and_the_next_one_has_its_data(
     query(str(report["url"]), "CREATE TABLE kept AS SELECT 7 AS n")
     keeper.kill()
     with start_embedded(data) as server:  # at once, while the old one is still ending
-        assert server.owned
+        assert server.is_owner
         assert server.pid != report["pid"]
         assert not alive(int(str(report["pid"])))
         assert query(server.admin_conninfo, "SELECT n FROM kept") == 7
@@ -178,7 +178,7 @@ def test_an_earlier_server_that_does_not_end_is_named(
     finally:
         os.kill(pid, signal.SIGCONT)
     with start_embedded(data) as server:
-        assert server.owned
+        assert server.is_owner
 
 
 def test_a_killed_server_is_restarted_although_a_busy_backend_outlives_it(data: Path) -> None:
@@ -270,7 +270,7 @@ def test_another_process_attaches_and_leaves_the_server_running(data: Path, keep
         assert query(str(report["url"]), "SELECT n FROM kept") == 7
         keeper.close()
         with start_embedded(data) as again:  # this very process may do so, too
-            assert not again.owned
+            assert not again.is_owner
         assert answers(server.admin_conninfo)
     keeper = keep(data)
     assert keeper.report()["owned"] is True
@@ -293,7 +293,7 @@ def test_a_forked_child_neither_owns_nor_stops(data: Path) -> None:
         assert answers(server.admin_conninfo)
         server.stop()
         with start_embedded(data) as again:
-            assert again.owned  # although the child still lives
+            assert again.is_owner  # although the child still lives
     finally:
         os.close(done[1])
         os.waitpid(child, 0)
@@ -314,14 +314,14 @@ def test_an_initdb_killed_in_the_middle_leaves_nothing(data: Path, keep: Callabl
 def test_a_path_too_long_for_a_socket_gets_a_short_one(base: Path, keep: Callable[[Path], Keeper]) -> None:
     data = base / ("long" * 20) / ("longer" * 10)
     keeper = keep(data)
-    sockets = embedded_files.Place.prepare(data)
+    sockets = embedded_files.DataFolder.prepare(data)
     report = keeper.report()
     used = sockets.sockets()
     assert used is not None
     assert not used.is_relative_to(base)
     assert used.stat().st_mode & 0o777 == 0o700
     with start_embedded(data) as attached:
-        assert not attached.owned
+        assert not attached.is_owner
         assert attached.admin_conninfo == report["url"]
         assert answers(attached.admin_conninfo)
     keeper.kill()

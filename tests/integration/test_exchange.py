@@ -9,11 +9,11 @@ import pytest
 
 from memplane.adapters.postgres.pipeline import (
     PLAN_SECONDS,
-    Exchange,
-    ExchangeConnection,
+    Pipeline,
+    PipelineConnection,
     as_dicts,
     as_tuples,
-    converted,
+    to_numbered_parameters,
 )
 from memplane.adapters.postgres.storage import PostgresStorage, Timeouts
 from memplane.adapters.sql.queries.read_statements import Statement
@@ -25,16 +25,16 @@ BEGINNING = Statement("SELECT set_config('memplane.tenant', %(tenant)s, true)", 
 TENANT = Statement("SELECT current_setting('memplane.tenant', true) AS tenant", {})
 
 
-def in_exchange(database: Database, work: Callable[[Exchange, ExchangeConnection], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what work brings
+def in_exchange(database: Database, work: Callable[[Pipeline, PipelineConnection], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what work brings
     async def run() -> Any:  # noqa: ANN401 - what work brings
-        async with await ExchangeConnection.connect(database.url, autocommit=True) as connection:
-            return await work(Exchange(connection, BEGINNING), connection)
+        async with await PipelineConnection.connect(database.url, autocommit=True) as connection:
+            return await work(Pipeline(connection, BEGINNING), connection)
 
     return asyncio.run(run())
 
 
 def test_rows_of_several_statements_come_in_their_order(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         asked = [
             Statement(
                 "SELECT n, %(word)s::text AS word FROM generate_series(1, %(most)s::int) n", {"most": 3, "word": "a"}
@@ -53,7 +53,7 @@ def test_rows_of_several_statements_come_in_their_order(database: Database) -> N
 
 
 def test_a_result_larger_than_any_buffer_comes_whole(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         sent = "x" * 3_000_000
         asked = [Statement("SELECT repeat(%(text)s::text, 3) AS text", {"text": sent})] * 4
         found = await exchange.rows(asked, as_dicts)
@@ -64,13 +64,13 @@ def test_a_result_larger_than_any_buffer_comes_whole(database: Database) -> None
 
 
 def test_nothing_of_a_transaction_is_left_when_it_has_ended(database: Database) -> None:
-    async def work(exchange: Exchange, connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, connection: PipelineConnection) -> None:
         assert await exchange.rows([TENANT], as_dicts) == [[{"tenant": "acme"}]]
         await exchange.end()
         row = await (await connection.execute("SELECT current_setting('memplane.tenant', true)")).fetchone()
         assert row is not None
         assert row[0] in ("", None)
-        again = Exchange(connection, Statement(BEGINNING.sql, {"tenant": "other"}))
+        again = Pipeline(connection, Statement(BEGINNING.sql, {"tenant": "other"}))
         assert await again.rows([TENANT], as_dicts) == [[{"tenant": "other"}]]
         await again.end()
 
@@ -78,20 +78,20 @@ def test_nothing_of_a_transaction_is_left_when_it_has_ended(database: Database) 
 
 
 def test_one_statement_at_once_leaves_nothing_behind(database: Database) -> None:
-    async def work(exchange: Exchange, connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, connection: PipelineConnection) -> None:
         assert await exchange.at_once(TENANT, as_dicts) == [{"tenant": "acme"}]
         left = "SELECT coalesce(current_setting('memplane.tenant', true), '')"
         assert await (await connection.execute(left)).fetchone() == ("",)
         with pytest.raises(ValueError, match="has begun"):
             await exchange.at_once(TENANT, as_dicts)
-        again = Exchange(connection, Statement(BEGINNING.sql, {"tenant": "other"}))
+        again = Pipeline(connection, Statement(BEGINNING.sql, {"tenant": "other"}))
         assert await again.at_once(TENANT, as_dicts) == [{"tenant": "other"}]
 
     in_exchange(database, work)
 
 
 def test_one_statement_at_once_that_is_refused_breaks_the_connection(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         with pytest.raises(psycopg.errors.DivisionByZero):
             await exchange.at_once(Statement("SELECT 1 / 0 AS one", {}), as_dicts)
         assert exchange.broken
@@ -107,9 +107,9 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
         admin.execute("GRANT SELECT ON grows TO PUBLIC")
     asked = Statement("SELECT count(*) AS rows FROM grows WHERE n > %(least)s::int", {"least": 5})
 
-    async def expected(connection: ExchangeConnection) -> int:
+    async def expected(connection: PipelineConnection) -> int:
         """How many rows the plan that the connection has is made for."""
-        exchange = Exchange(connection, BEGINNING)
+        exchange = Pipeline(connection, BEGINNING)
         await exchange.rows([asked], as_dicts)
         await exchange.end()
         cursor = await connection.execute("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%grows%'")
@@ -120,7 +120,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
         assert plan is not None
         return int(plan[0][0]["Plan"]["Plans"][0]["Plan Rows"])
 
-    async def work(_exchange: Exchange, connection: ExchangeConnection) -> None:
+    async def work(_exchange: Pipeline, connection: PipelineConnection) -> None:
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         planned = await expected(connection)
         for _ in range(5):  # the server may drop a plan by itself, when others change much at that moment
@@ -137,7 +137,7 @@ def test_plans_are_made_anew_for_tables_that_have_grown(database: Database, monk
 
 
 def test_every_statement_sees_the_same_moment_and_none_writes(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         seen = Statement("SELECT count(*) AS tables FROM pg_class WHERE relname = 'new_one'", {})
         assert await exchange.rows([seen], as_dicts) == [[{"tables": 0}]]
         with psycopg.connect(database.admin_url) as other:
@@ -150,7 +150,7 @@ def test_every_statement_sees_the_same_moment_and_none_writes(database: Database
 
 
 def test_more_statements_than_are_kept_prepared(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         for turn in range(2):
             asked = [Statement(f"SELECT {number} + %(turn)s::int AS sum", {"turn": turn}) for number in range(300)]
             assert await exchange.rows(asked, as_dicts) == [[{"sum": number + turn}] for number in range(300)]
@@ -162,7 +162,7 @@ def test_more_statements_than_are_kept_prepared(database: Database) -> None:
 
 
 def test_values_of_other_types_prepare_a_statement_anew(database: Database) -> None:
-    async def work(exchange: Exchange, _connection: ExchangeConnection) -> None:
+    async def work(exchange: Pipeline, _connection: PipelineConnection) -> None:
         for value in (1, "1", 2**40, None, 1.5):
             asked = Statement("SELECT %(value)s::text AS said", {"value": value})
             assert await exchange.rows([asked], as_dicts) == [[{"said": None if value is None else str(value)}]]
@@ -173,8 +173,8 @@ def test_values_of_other_types_prepare_a_statement_anew(database: Database) -> N
 
 def test_a_single_per_cent_sign_is_found() -> None:
     with pytest.raises(ValueError, match="per cent"):
-        converted("SELECT 5 % 3")
-    assert converted("SELECT %(b)s, %(a)s, %(b)s, '%%'") == (b"SELECT $1, $2, $1, '%'", ("b", "a"))
+        to_numbered_parameters("SELECT 5 % 3")
+    assert to_numbered_parameters("SELECT %(b)s, %(a)s, %(b)s, '%%'") == (b"SELECT $1, $2, $1, '%'", ("b", "a"))
 
 
 @pytest.mark.parametrize("given_up", [False, True])

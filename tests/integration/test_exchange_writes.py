@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.pipeline import WRITING, Exchange, ExchangeConnection, as_dicts
+from memplane.adapters.postgres.pipeline import WRITING, Pipeline, PipelineConnection, as_dicts
 from memplane.adapters.postgres.storage import PostgresStorage
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.application.checkpoints.checkpoint_records import Thread
 from memplane.application.transaction import CheckpointStore
-from memplane.domain.errors import Conflict, StorageError, StorageUnavailable
+from memplane.domain.errors import StateConflict, StorageError, StorageUnavailable
 from memplane.domain.identity.principal import Reach
 from support.cluster import Database
 
@@ -27,15 +27,15 @@ def adding(number: int) -> Statement:
     return Statement("INSERT INTO kept VALUES (%(number)s)", {"number": number})
 
 
-def writing(database: Database, work: Callable[[Callable[[], Exchange]], Awaitable[Any]]) -> None:
+def writing(database: Database, work: Callable[[Callable[[], Pipeline]], Awaitable[Any]]) -> None:
     with psycopg.connect(database.admin_url) as admin:
         admin.execute("CREATE TABLE kept (n int PRIMARY KEY)")
         admin.execute("GRANT ALL ON kept TO PUBLIC")
 
     async def run() -> None:
-        connection = await ExchangeConnection.connect(database.url)
+        connection = await PipelineConnection.connect(database.url)
         try:
-            await work(lambda: Exchange(connection, BEGINNING, WRITING))
+            await work(lambda: Pipeline(connection, BEGINNING, WRITING))
         finally:
             await connection.close()
 
@@ -48,7 +48,7 @@ def rows_in(database: Database) -> list[int]:
 
 
 def test_what_is_sent_travels_with_what_is_waited_for_next(database: Database) -> None:
-    async def work(opened: Callable[[], Exchange]) -> None:
+    async def work(opened: Callable[[], Pipeline]) -> None:
         exchange = opened()
         exchange.send([adding(1), adding(2)])
         assert await exchange.rows([COUNT], as_dicts) == [[{"rows": 2}]]
@@ -65,7 +65,7 @@ def test_what_is_sent_travels_with_what_is_waited_for_next(database: Database) -
 
 
 def test_what_is_taken_back_leaves_the_statements_that_it_prepared(database: Database) -> None:
-    async def work(opened: Callable[[], Exchange]) -> None:
+    async def work(opened: Callable[[], Pipeline]) -> None:
         given_up = opened()
         await given_up.rows([adding(1)], as_dicts)
         given_up.send([COUNT, adding(2)])
@@ -80,7 +80,7 @@ def test_what_is_taken_back_leaves_the_statements_that_it_prepared(database: Dat
 
 
 def test_what_was_sent_and_is_refused_is_told_at_the_end_and_nothing_is_kept(database: Database) -> None:
-    async def work(opened: Callable[[], Exchange]) -> None:
+    async def work(opened: Callable[[], Pipeline]) -> None:
         exchange = opened()
         await exchange.rows([adding(1)], as_dicts)
         exchange.send([adding(2), adding(2), adding(3)])
@@ -111,7 +111,7 @@ async def _there(storage: PostgresStorage) -> bool:
     return await storage.write_checkpoints(Reach(TENANT), look)
 
 
-@pytest.mark.parametrize("error", [Conflict("ours"), asyncio.CancelledError()], ids=["refused", "given up"])
+@pytest.mark.parametrize("error", [StateConflict("ours"), asyncio.CancelledError()], ids=["refused", "given up"])
 def test_work_that_ends_in_an_error_keeps_nothing_and_its_pool_is_whole(
     database: Database, error: BaseException
 ) -> None:

@@ -11,9 +11,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from memplane.adapters.postgres.scope_cache import Kept, ScopeMemory
+from memplane.adapters.postgres.scope_cache import CachedScope, ScopeCache
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.application.ports import Reader
+from memplane.application.ports import TenantReader
 from memplane.application.recall.search_material import Query
 from memplane.bootstrap import now
 from memplane.domain.errors import StorageUnavailable
@@ -40,10 +40,10 @@ def storage(postgres_server: RunningServer) -> PostgresStorage:
 
 
 @pytest.fixture
-def alone(storage: PostgresStorage) -> Iterator[ScopeMemory]:
+def alone(storage: PostgresStorage) -> Iterator[ScopeCache]:
     """A memory of scopes that holds nothing yet."""
     before = storage._scopes
-    storage._scopes = ScopeMemory(256, 2**28)
+    storage._scopes = ScopeCache(256, 2**28)
     yield storage._scopes
     storage._scopes = before
 
@@ -111,7 +111,7 @@ STEPS: tuple[Callable[[Caller, Random], None], ...] = (say, say, remember, remem
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_answers_as_one_that_remembers_nothing(
-    tenant: Tenant, storage: PostgresStorage, alone: ScopeMemory, seed: int
+    tenant: Tenant, storage: PostgresStorage, alone: ScopeCache, seed: int
 ) -> None:
     random = Random(seed)  # noqa: S311 - nothing secret
     caller = tenant.caller("supervisor")
@@ -127,7 +127,7 @@ def test_it_answers_as_one_that_remembers_nothing(
 
 
 @pytest.fixture
-def warm(tenant: Tenant, alone: ScopeMemory) -> Caller:
+def warm(tenant: Tenant, alone: ScopeCache) -> Caller:
     """One whose scope is remembered, with five memories in it."""
     caller = tenant.caller("supervisor")
     for number in range(5):
@@ -160,7 +160,7 @@ def test_what_was_removed_is_gone_from_ranks_too(warm: Caller, tenant: Tenant, s
     assert same(answers(warm, filters={"user_id": USER}), scanned(storage, warm))
 
 
-def test_what_expires_ends_what_is_remembered(warm: Caller, tenant: Tenant, alone: ScopeMemory) -> None:
+def test_what_expires_ends_what_is_remembered(warm: Caller, tenant: Tenant, alone: ScopeCache) -> None:
     first = warm.found("hall", filters={"user_id": USER})[0]
     (kept,) = alone._kept.values()
     assert kept.expiry is None
@@ -189,7 +189,7 @@ def test_a_transaction_that_is_open_is_seen_once_it_ends(
 
 
 def test_an_older_look_finds_what_its_moment_had(
-    warm: Caller, storage: PostgresStorage, alone: ScopeMemory, tenant: Tenant
+    warm: Caller, storage: PostgresStorage, alone: ScopeCache, tenant: Tenant
 ) -> None:
     """Others have written, and brought what is remembered up to date, since its transaction began."""
     application = tenant.server.wired
@@ -210,7 +210,7 @@ def test_an_older_look_finds_what_its_moment_had(
             procedures=False,
         ).as_of(None, None)
 
-        async def seen(reader: Reader) -> set[UUID]:
+        async def seen(reader: TenantReader) -> set[UUID]:
             ids = (await reader.candidates(scope, query)).ids
             return {ids[place] for place in range(len(ids))}
 
@@ -240,7 +240,7 @@ def test_many_at_once(warm: Caller, storage: PostgresStorage) -> None:
     assert same(answers(warm, filters={"user_id": USER}), scanned(storage, warm))
 
 
-def test_callers_do_not_share_what_they_may_not(tenant: Tenant, alone: ScopeMemory) -> None:
+def test_callers_do_not_share_what_they_may_not(tenant: Tenant, alone: ScopeCache) -> None:
     everyone, bound = tenant.caller("supervisor"), tenant.caller("supervisor", users=[USER])
     planner = tenant.caller("planner")
     secret = everyone.remember("The hall has a secret.", "profile")
@@ -251,7 +251,7 @@ def test_callers_do_not_share_what_they_may_not(tenant: Tenant, alone: ScopeMemo
     assert len(alone._kept) == 3
 
 
-def test_a_budget_is_kept(warm: Caller, storage: PostgresStorage, alone: ScopeMemory) -> None:
+def test_a_budget_is_kept(warm: Caller, storage: PostgresStorage, alone: ScopeCache) -> None:
     def asked_about(user: str) -> None:
         warm.remember("The hall is by the river.", user_id=user)
         for _ in range(3):
@@ -259,36 +259,36 @@ def test_a_budget_is_kept(warm: Caller, storage: PostgresStorage, alone: ScopeMe
 
     asked_about("user-0")
     one = list(alone._kept.values())[-1].material.bytes
-    storage._scopes = small = ScopeMemory(256, one * 5 // 2)
+    storage._scopes = small = ScopeCache(256, one * 5 // 2)
     for number in range(1, 5):
         asked_about(f"user-{number}")
     assert len(small._kept) < 4
     assert sum(each.material.bytes for each in small._kept.values()) <= one * 5 // 2
-    storage._scopes = none = ScopeMemory(256, 0)
+    storage._scopes = none = ScopeCache(256, 0)
     for _ in range(3):
         assert len(warm.found("hall", filters={"user_id": "user-1"})) == 1
     assert not none._kept
 
 
-def test_further_filters_are_not_remembered(warm: Caller, alone: ScopeMemory) -> None:
+def test_further_filters_are_not_remembered(warm: Caller, alone: ScopeCache) -> None:
     for _ in range(3):
         warm.ask("hall", filters={"user_id": USER, "importance_min": 3})
         warm.ask("hall")
     kept = list(alone._kept.values())
-    assert (len(kept), all(isinstance(each, Kept) for each in kept)) == (1, True)
+    assert (len(kept), all(isinstance(each, CachedScope) for each in kept)) == (1, True)
 
 
 def test_an_update_that_was_given_up_half_way_is_not_believed(
-    warm: Caller, alone: ScopeMemory, storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+    warm: Caller, alone: ScopeCache, storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (held,) = alone._kept.values()
     new = warm.remember("The hall number 9 is by the river.")
 
-    def given_up(_kept: Kept, _found: object) -> None:
+    def given_up(_kept: CachedScope, _found: object) -> None:
         raise StorageUnavailable("given up")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Kept, "put", given_up)
+        patch.setattr(CachedScope, "put", given_up)
         assert warm.query("hall", filters={"user_id": USER}).status_code == 503
     assert new in warm.found("hall", filters={"user_id": USER})
     (again,) = alone._kept.values()

@@ -8,7 +8,7 @@ import pytest
 
 from memplane.adapters.ner.choice import extractors_of
 from memplane.adapters.ner.rules import RuleExtractor
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.domain.errors import SettingsError
 from memplane.domain.language.enrichment import Span
 from memplane.settings import Settings
@@ -24,9 +24,9 @@ def test_with_nothing_the_rules_look_alone() -> None:
     assert isinstance(rules, RuleExtractor)
 
 
-def _no_model() -> Thinking:
+def _no_model() -> LlmBudget:
     unused: Any = None
-    return Thinking(None, lambda: None, unused, unused, unused)
+    return LlmBudget(None, lambda: None, unused, unused, unused)
 
 
 class TestPipeline:

@@ -86,7 +86,7 @@ def test_a_whole_scope_is_read_from_an_index_alone(file: sqlite3.Connection, sou
     found = memories_in(typed, search.SYNTAX, "u") if memories else turns_in(SCOPE, search.SYNTAX, "u")
     assert found is not None
     sql = search._SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=found.sql)
-    told = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", search.SYNTAX.bound(found.values))]
+    told = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", search.SYNTAX.bind_values(found.values))]
     assert told[0].startswith("SEARCH u USING COVERING INDEX"), told
 
 
@@ -120,7 +120,7 @@ def test_conflicts_do_not_lead_through_those_of_others(file: sqlite3.Connection,
 
 def _conflicts(file: sqlite3.Connection, scope: Scope, ids: list[UUID] | None) -> list[str]:
     found = read_statements.conflicts(scope, search.SYNTAX, ids, None, 50)
-    return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {found.sql}", search.SYNTAX.bound(found.values))]
+    return [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {found.sql}", search.SYNTAX.bind_values(found.values))]
 
 
 REVERTS = [name for name, write in WRITES.items() if "reverts" in write.__code__.co_names]

@@ -16,7 +16,7 @@ from memplane.adapters.postgres.rate_buckets import PASSING
 from memplane.adapters.postgres.tenant_removal import BATCH, DELETED, RemoveTenant
 from memplane.adapters.sql.schema import tables
 from memplane.bootstrap import now
-from memplane.domain.errors import Conflict, StorageUnavailable
+from memplane.domain.errors import StateConflict, StorageUnavailable
 from support.cluster import Database
 from support.commands import Forked
 from support.filling import insert
@@ -31,7 +31,7 @@ Notes = list[object]
 @pytest.fixture
 def sides(database: Database) -> Iterator[Sides]:
     """A database as its owner, by the tenant."""
-    engine = provisioning.checked(database.owner_url)
+    engine = provisioning.checked_engine(database.owner_url)
     yield lambda tenant: Side("server", engine, tenant)
     engine.dispose()
 
@@ -144,11 +144,11 @@ def test_a_failing_ledger_leaves_everything_as_it_was(database: Database, sides:
 
 def test_two_processes_do_not_remove_one_tenant(database: Database, sides: Sides) -> None:
     plant(database, GONE, 3)
-    refused: list[Conflict] = []
+    refused: list[StateConflict] = []
 
     def again(_table: str, _rows: int) -> None:
         if not refused:
-            with pytest.raises(Conflict) as caught:
+            with pytest.raises(StateConflict) as caught:
                 remove(sides(GONE), []).run("olga")
             refused.append(caught.value)
 

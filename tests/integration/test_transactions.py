@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from memplane.application.keys.api_keys import NewKey
 from memplane.application.memories.service import NewMemory
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.transaction import Interrupted, UnitOfWork
+from memplane.application.transaction import TransactionInterrupted, UnitOfWork
 from memplane.domain.errors import (
-    NotFound,
+    RecordNotFound,
 )
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
 from memplane.domain.language.terms import terms
@@ -120,7 +120,7 @@ class TestTransactions:
         application.run(application.wired.storage.write(Reach(TENANT), work))
         for memory in (kept, later):
             assert application.run(application.wired.browse.get(SUPERVISOR, memory.id)).value_hash == memory.value_hash
-        with pytest.raises(NotFound):
+        with pytest.raises(RecordNotFound):
             application.run(application.wired.browse.get(SUPERVISOR, gone.id))
 
     @pytest.mark.parametrize(("code", "begun"), [("40001", 2), ("40P01", 2), ("23514", 1), ("22012", 1)])
@@ -140,7 +140,7 @@ class TestTransactions:
                     if len(attempts) == 1:
                         raised = f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$"
                         await uow._session.execute(sa.text(raised))  # type: ignore[attr-defined]  # PostgreSQL's
-            except Interrupted:
+            except TransactionInterrupted:
                 raise
             except Exception:  # noqa: BLE001 - as work does that forgives whatever fails
                 forgiven.append(code)
@@ -151,5 +151,5 @@ class TestTransactions:
         if begun == 2:  # the second time nothing failed
             assert app.run(app.wired.browse.get(SUPERVISOR, gone.id)).value_hash == "gone"
         else:
-            with pytest.raises(NotFound):
+            with pytest.raises(RecordNotFound):
                 app.run(app.wired.browse.get(SUPERVISOR, gone.id))

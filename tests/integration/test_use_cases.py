@@ -22,13 +22,13 @@ from memplane.application.records import Access, OperationalEvent
 from memplane.application.turns.ingestion import MAX_BATCH
 from memplane.application.turns.new_turn import NewTurn
 from memplane.domain.errors import (
+    AuthenticationRequired,
     EmbeddingMismatch,
-    Invalid,
+    InvalidRequest,
     LimitExceeded,
     MemplaneError,
-    NotFound,
+    RecordNotFound,
     StorageUnavailable,
-    Unauthenticated,
     VisibilityForbidden,
 )
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
@@ -174,7 +174,7 @@ class TestLimits:
 class TestWrites:
     def test_only_known_fields_can_be_changed(self, app: RunningApplication) -> None:
         memory = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
-        with pytest.raises(Invalid, match="cannot be changed: source, trust_state"):
+        with pytest.raises(InvalidRequest, match="cannot be changed: source, trust_state"):
             app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"trust_state": "confirmed", "source": "user"}))
         assert app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"importance": 5})).outcome == "updated"
 
@@ -197,18 +197,18 @@ class TestKeys:
         assert (principal.agent, principal.trust, principal.users) == ("planner", Trust.INNER, frozenset({"ana"}))
         assert stored.key_id in [key.key_id for key in app.run(keys.list(TENANT))]
         app.run(keys.revoke(TENANT, stored.key_id))
-        with pytest.raises(Unauthenticated):
+        with pytest.raises(AuthenticationRequired):
             app.run(keys.authenticate(credential))
-        with pytest.raises(NotFound, match="revoked already"):
+        with pytest.raises(RecordNotFound, match="revoked already"):
             app.run(keys.revoke(TENANT, stored.key_id))
-        with pytest.raises(NotFound):
+        with pytest.raises(RecordNotFound):
             app.run(keys.revoke("another", app.run(keys.list(TENANT))[0].key_id))
 
     def test_a_local_key_is_known_to_this_process_alone(self, app: RunningApplication) -> None:
         credential = app.wired.keys.local(TENANT, NewKey("planner", Trust.FULL))
         assert app.run(app.wired.keys.authenticate(credential)).agent == "planner"
         assert len(app.run(app.wired.keys.list(TENANT))) == 1, "the supervisor's; the local one is not stored"
-        with pytest.raises(Unauthenticated):
+        with pytest.raises(AuthenticationRequired):
             app.run(app.wired.keys.authenticate(credential + "x"))
 
     @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ class TestKeys:
         ],
     )
     def test_what_a_key_cannot_be(self, app: RunningApplication, new: NewKey, said: str) -> None:
-        with pytest.raises(Invalid, match=said):
+        with pytest.raises(InvalidRequest, match=said):
             app.run(app.wired.keys.create(TENANT, new))
 
     def test_a_key_for_every_agent(self, app: RunningApplication) -> None:
@@ -247,7 +247,7 @@ def test_a_lexical_threshold_where_no_word_can_be_embedded(
 
 
 def test_an_absent_memory_is_not_found(app: RunningApplication) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(RecordNotFound):
         app.run(app.wired.browse.get(SUPERVISOR, new_id()))
 
 
@@ -256,7 +256,7 @@ class TestChanges:
 
     def test_attributes_are_checked_as_at_creation(self, app: RunningApplication) -> None:
         memory = app.run(app.wired.remember.create(SUPERVISOR, NEW)).memory
-        with pytest.raises(Invalid, match="NUL"):
+        with pytest.raises(InvalidRequest, match="NUL"):
             app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"attributes": {"a": "x\x00"}}))
         kept = app.run(app.wired.remember.update(SUPERVISOR, memory.id, {"attributes": {"a": "x"}})).memory
         assert kept.attributes == {"a": "x"}

@@ -13,7 +13,7 @@ from memplane.adapters.sql.schema import migrations
 from memplane.adapters.sql.schema.revisions import head
 from memplane.adapters.sql.schema.tables import metadata
 from memplane.adapters.sqlite.engine import configure, sync_url
-from memplane.adapters.sqlite.provisioning import checked, migrate, revision
+from memplane.adapters.sqlite.provisioning import checked_engine, migrate, revision
 from memplane.domain.errors import SchemaMismatch, StorageUnavailable
 
 CATALOGUE = "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name <> 'alembic_version'"
@@ -114,13 +114,13 @@ def test_the_migrated_file_has_what_the_models_would_make_and_what_is_declared(f
 def test_a_file_that_does_not_fit_is_refused(file: Path) -> None:
     file.touch()
     with pytest.raises(SchemaMismatch, match="memplane migrate"):
-        checked(file)
+        checked_engine(file)
     migrate(file)
     with connected(file) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
     with pytest.raises(SchemaMismatch, match="install a newer Memplane"):
-        checked(file)
+        checked_engine(file)
 
 
 def test_what_is_no_database_is_left_as_it_is(file: Path) -> None:

@@ -56,7 +56,7 @@ class File:
 
             def rows(tenant: str, statement: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
                 given = {"tenant": tenant} | dict(values)
-                bound = _SYNTAX.bound({name: _typed(value) for name, value in given.items()})
+                bound = _SYNTAX.bind_values({name: _typed(value) for name, value in given.items()})
                 cursor = connection.execute(_PLACEHOLDER.sub(r":\1", statement), bound)
                 found = rows_of(tuple(column[0] for column in cursor.description or ()), cursor.fetchall())
                 connection.commit()

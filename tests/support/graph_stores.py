@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from memplane.bootstrap import Application, opened
+from memplane.bootstrap import Application, open_application
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneStore
@@ -24,7 +24,7 @@ def speaker(tenant: str, agent: str = "supervisor", *users: str, **given: Any) -
 @asynccontextmanager
 async def running(database: Database | File, tenant: str) -> AsyncIterator[Application]:
     """An application with a tenant."""
-    async with opened(database.url) as application:
+    async with open_application(database.url) as application:
         await application.ensure_tenant(tenant)
         yield application
 

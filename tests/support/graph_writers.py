@@ -112,7 +112,7 @@ def _kill_before(nth: int) -> None:
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    talk, fetched = pipeline._talk, sqlite_session.fetched
+    talk, fetched = pipeline._talk, sqlite_session.fetch_rows
 
     def talking(pgconn: PGconn, commands: Sequence[Callable[[], None]], awaited: int) -> Any:  # noqa: ANN401 - as the original
         def one(command: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ def _kill_before(nth: int) -> None:
         return fetched(*given, **named)
 
     pipeline._talk = talking
-    sqlite_session.fetched = fetching
+    sqlite_session.fetch_rows = fetching
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from memplane.bootstrap import opened
+from memplane.bootstrap import open_application
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.langgraph import MemplaneSaver
@@ -25,7 +25,7 @@ def principal(tenant: str, *users: str, scopes: frozenset[KeyScope] = frozenset(
 @asynccontextmanager
 async def savers(database: Database | File, *callers: Principal, **given: Any) -> AsyncIterator[list[MemplaneSaver]]:  # noqa: ANN401 - what a saver takes
     """Savers of several callers, on one application."""
-    async with opened(database.url) as application:
+    async with open_application(database.url) as application:
         for each in callers:
             await application.ensure_tenant(each.tenant)
         yield [MemplaneSaver(application.checkpoints, each, **given) for each in callers]

@@ -9,13 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from memplane.application.memories.browse import Listing
 from memplane.application.memories.feedback import Verb
-from memplane.application.memories.recovery import Chosen
+from memplane.application.memories.recovery import RecoverySelection
 from memplane.application.memories.service import NewMemory
-from memplane.domain.errors import Conflict, MemplaneError
+from memplane.domain.errors import MemplaneError, StateConflict
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.jobs.job_definitions import NIGHTLY
 from memplane.domain.memory.active_days import Activity, Stretch, present_since
-from memplane.domain.memory.lifecycle import IMPORTANT, STEPS, LifecycleRules, decayed
+from memplane.domain.memory.lifecycle import IMPORTANT, STEPS, LifecycleRules, decayed_confidence
 from memplane.domain.memory.memory import MemoryText, State, TrustState
 from memplane.domain.policy.policy import Trust
 from support.looks import Rows
@@ -137,12 +137,12 @@ class Lives(RuleBasedStateMachine):
 
     @rule(early=st.booleans())
     def purge(self, *, early: bool) -> None:
-        self.tried(self.app.wired.recovery.purge(CALLER, Chosen(user_id=USER), early=early))
+        self.tried(self.app.wired.recovery.purge(CALLER, RecoverySelection(user_id=USER), early=early))
 
     @rule(days=st.integers(0, 60))
     def restore_since(self, days: int) -> None:
         since = self.time() - timedelta(days=days)
-        self.tried(self.app.wired.recovery.restore(CALLER, Chosen(user_id=USER, since=since)))
+        self.tried(self.app.wired.recovery.restore(CALLER, RecoverySelection(user_id=USER, since=since)))
 
     @rule(days=st.sampled_from(DAYS))
     def tick(self, days: float) -> None:
@@ -158,7 +158,7 @@ class Lives(RuleBasedStateMachine):
         assert self.memories() == before
         try:
             done = self.app.run(jobs.run(name, TENANT))
-        except Conflict:
+        except StateConflict:
             assert name == "decay"
             assert here < self.latest_decay
             assert self.memories() == before
@@ -185,7 +185,7 @@ class Lives(RuleBasedStateMachine):
             accessed = max(filter(None, (row["recorded_at"], row["last_accessed"], row["last_hit_at"])))
             rate = row["decay_rate"] if wanes and self.is_there() and not protected(row) else 0.0
             since = self.activity().ages_since(accessed, self.time.now, RULES.away)
-            expected = decayed(row["confidence"], rate, since, self.time.now)
+            expected = decayed_confidence(row["confidence"], rate, since, self.time.now)
             assert abs(after[each]["confidence"] - expected) < 1e-9 or after[each]["state"] == State.SOFT_DELETED
             gone = after[each]["state"] != row["state"]
             assert gone is (wanes and rate > 0 and expected < RULES.floor)

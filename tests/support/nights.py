@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from memplane.application.jobs.job_queue import JobQueue
-from memplane.application.jobs.job_records import Claim, JobRun
-from memplane.application.jobs.job_runner import Done, Jobs
+from memplane.application.jobs.job_records import JobRun, Lease
+from memplane.application.jobs.job_runner import Jobs, RunResult
 from memplane.domain.jobs.job_definitions import JobState
 from support.callers import Tenant
 
@@ -28,7 +28,7 @@ class Night:
         self.jobs = Jobs(wired.storage, wired.policies, wired.gateway, lambda: self.now, wired.jobs._prepared)
         self.queue = JobQueue(wired.storage, wired.policies, lambda: self.now)
 
-    def run(self, name: str, **more: Any) -> Done:  # noqa: ANN401 - of the run
+    def run(self, name: str, **more: Any) -> RunResult:  # noqa: ANN401 - of the run
         """Run a job to its end."""
         return self.tenant.server.run(self.jobs.run(name, self.tenant.name, **more))
 
@@ -38,7 +38,7 @@ class Night:
 
     def perform(self, job: JobRun, number: int = 0, source: str = "test") -> timedelta | None:
         """Do a job as a worker to whom the queue gave it so many times before."""
-        return self.tenant.server.run(self.jobs.perform(self.tenant.name, job.id, Claim(source, number)))
+        return self.tenant.server.run(self.jobs.perform(self.tenant.name, job.id, Lease(source, number)))
 
     def found(self, job: JobRun) -> JobRun:
         """A job as it is now."""

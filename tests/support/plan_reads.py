@@ -9,16 +9,16 @@ from uuid import UUID
 
 import numpy as np
 
-from memplane.adapters.postgres.scope_cache import ScopeMemory
+from memplane.adapters.postgres.scope_cache import ScopeCache
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.sql.queries.portable_reader import SqlPortableReader
 from memplane.adapters.sql.queries.reader import SqlReader
 from memplane.adapters.sql.queries.tracking_reader import SqlTrackingReader
 from memplane.adapters.sql.stores.checkpoints import SqlCheckpointReader
-from memplane.application.checkpoints.checkpoint_records import Place, Thread, Wanted
-from memplane.application.operations.tracking_records import EventFilters, EventQuery, TurnSpan
+from memplane.application.checkpoints.checkpoint_records import CheckpointQuery, Namespace, Thread
+from memplane.application.operations.tracking_records import EventFilters, EventPageQuery, TurnSpan
 from memplane.application.recall.search_material import Query
-from memplane.application.records import BuriedQuery, EntityQuery, ProposalQuery
+from memplane.application.records import EntityQuery, ProposalQuery, TombstoneQuery
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.language.terms import terms
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Visibility
@@ -26,7 +26,7 @@ from memplane.domain.memory.scope import Filters, Scope
 from support.plans import TENANT
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-OF, PLACE = frozenset({"user-3"}), Place(Thread("user-3", "thread-7"))
+OF, PLACE = frozenset({"user-3"}), Namespace(Thread("user-3", "thread-7"))
 VECTOR = np.full(256, 1 / 16, dtype=np.float32)
 
 
@@ -48,8 +48,8 @@ def asked(**narrower: Any) -> ProposalQuery:  # noqa: ANN401 - any field
     return replace(ProposalQuery(TENANT, ("profile", "tasks"), None, NOW), **narrower)
 
 
-def tracked(*, every: bool = False, before: UUID | None = None, **filters: Any) -> EventQuery:  # noqa: ANN401 - any filter
-    return EventQuery(EventFilters(**filters), every=every, stores=True, before=before, limit=50)
+def tracked(*, every: bool = False, before: UUID | None = None, **filters: Any) -> EventPageQuery:  # noqa: ANN401 - any filter
+    return EventPageQuery(EventFilters(**filters), every=every, stores=True, before=before, limit=50)
 
 
 def nth(number: int) -> UUID:
@@ -79,13 +79,13 @@ ALWAYS_TOLD = [(scope(user_id="user-3", **lane), 340) for lane in ({"pinned": Tr
 IDS = [nth(number) for number in range(3, 103, 20)]
 
 
-def refusing(**narrower: Any) -> BuriedQuery:  # noqa: ANN401 - fields of the query
-    return replace(BuriedQuery(TENANT, ("profile", "tasks", "field:city")), **narrower)
+def refusing(**narrower: Any) -> TombstoneQuery:  # noqa: ANN401 - fields of the query
+    return replace(TombstoneQuery(TENANT, ("profile", "tasks", "field:city")), **narrower)
 
 
 async def asked_again(reader: PostgresReader) -> None:
     """A scope that is remembered at the second question, looked at for the third, and brought up to date."""
-    scopes = ScopeMemory(len(VECTOR), 2**30)
+    scopes = ScopeCache(len(VECTOR), 2**30)
     reader._scopes = scopes
     for _ in range(3):
         await reader.candidates(NAMED, QUESTION)
@@ -107,7 +107,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "page of a key and what is shared": lambda reader: reader.memories(BOUND_SHARING, before=IDS[0], limit=50),
     "page of what is shared": lambda reader: reader.memories(SHARING.shared_alone, before=IDS[0], limit=50),
     "conflicts and what is shared": lambda reader: reader.conflicts(BOUND_SHARING, IDS, limit=60),
-    "related and what is shared": lambda reader: reader.related(BOUND_SHARING, IDS, 20),
+    "related and what is shared": lambda reader: reader.related_memories(BOUND_SHARING, IDS, 20),
     "edges and what is shared": lambda reader: reader.edges_and_units(BOUND_SHARING, IDS, 1_000, IDS),
     "turns to export": lambda reader: reader.portable.turns(NAMED, None, 100),
     "memories to export": lambda reader: reader.portable.memories(NAMED, nth(3), 100),
@@ -130,7 +130,7 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "later conflicts of a key's users": lambda reader: reader.conflicts(BOUND, before=nth(3), limit=50),
     "later conflicts of a tenant": lambda reader: reader.conflicts(WHOLE_TENANT, before=nth(3), limit=50),
     "conflicts of memories": lambda reader: reader.conflicts(NAMED, IDS, limit=60),
-    "related": lambda reader: reader.related(NAMED, IDS, 20),
+    "related": lambda reader: reader.related_memories(NAMED, IDS, 20),
     "turns of a thread": lambda reader: reader.turns_of(NAMED, "thread-7", TurnSpan(), 50),
     "later turns of a thread": lambda reader: reader.turns_of(NAMED, "thread-7", TurnSpan(after=3), 50),
     "events of a user": lambda reader: reader.tracking.events(NAMED, tracked(user_id="user-3", op="create")),
@@ -160,16 +160,20 @@ READS: dict[str, Callable[[PostgresReader], Awaitable[object]]] = {
     "whole": lambda reader: reader.whole(NAMED, nth(3)),
     "at another moment": lambda reader: reader.candidates(NAMED.as_of(NOW, NOW), QUESTION),
     "history": lambda reader: reader.history(NAMED, nth(3), before=None, limit=50),
-    "head of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", head=True, limit=1)),
-    "checkpoint by id": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", ids=("00000143",))),
-    "page of a thread": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", before="1", limit=5)),
-    "page of one channel": lambda reader: reader.checkpoints.find(Wanted(OF, "thread-7", "", channels=("messages",))),
-    "checkpoints of a user": lambda reader: reader.checkpoints.find(Wanted(OF, limit=5)),
-    "metadata of a thread": lambda reader: reader.checkpoints.told(Wanted(OF, "thread-7")),
+    "head of a thread": lambda reader: reader.checkpoints.find(CheckpointQuery(OF, "thread-7", "", head=True, limit=1)),
+    "checkpoint by id": lambda reader: reader.checkpoints.find(CheckpointQuery(OF, "thread-7", "", ids=("00000143",))),
+    "page of a thread": lambda reader: reader.checkpoints.find(
+        CheckpointQuery(OF, "thread-7", "", before="1", limit=5)
+    ),
+    "page of one channel": lambda reader: reader.checkpoints.find(
+        CheckpointQuery(OF, "thread-7", "", channels=("messages",))
+    ),
+    "checkpoints of a user": lambda reader: reader.checkpoints.find(CheckpointQuery(OF, limit=5)),
+    "metadata of a thread": lambda reader: reader.checkpoints.metadata(CheckpointQuery(OF, "thread-7")),
     "who has a thread": lambda reader: reader.checkpoints.users("thread-7", None),
     "items of a store": lambda reader: reader.items(NAMED, ("plans",)),
-    "memories by the caller's names": lambda reader: reader.named(NAMED, ["memory-3", "memory-23"]),
-    "supervisor": lambda reader: reader.checkpoints.supervised(PLACE.thread),
+    "memories by the caller's names": lambda reader: reader.memories_by_name(NAMED, ["memory-3", "memory-23"]),
+    "supervisor": lambda reader: reader.checkpoints.supervisor_state(PLACE.thread),
     "proposals of a user": lambda reader: reader.proposals(
         asked(user_id="user-3", state=ProposalState.PENDING), before=None, limit=50
     ),

@@ -25,16 +25,21 @@ from memplane.adapters.sql.stores.reverts import SqlReverts
 from memplane.adapters.sql.stores.session_closings import SqlClosings
 from memplane.adapters.sql.stores.turn_deletions import SqlRemovals
 from memplane.adapters.sql.stores.vectors import SqlVectors
-from memplane.application.checkpoints.checkpoint_records import NewCheckpoint, Summary, Supervised, Thread
-from memplane.application.jobs.job_records import Due, JobRun, Spent
-from memplane.application.jobs.job_records import Wanted as Jobs
+from memplane.application.checkpoints.checkpoint_records import (
+    CheckpointSummary,
+    NewCheckpoint,
+    SupervisorState,
+    Thread,
+)
+from memplane.application.jobs.job_records import Due, JobRun, TokensSpent
+from memplane.application.jobs.job_records import MemorySelection as Jobs
 from memplane.application.jobs.pair_records import PairCheck
 from memplane.application.jobs.reconciliation.reconcile_records import HeldRelation
 from memplane.application.jobs.user_job_records import News
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.records import ChangedMemory, ContextField, Edge, Look, Proposal, Signal, Told
-from memplane.application.reverts.revert_ports import Writer
+from memplane.application.records import ChangedMemory, ChangeNotice, ContextField, Edge, Proposal, Signal, WriteLookup
+from memplane.application.reverts.revert_ports import RevertedWriter
 from memplane.application.transaction import UnitOfWork
 from memplane.application.transfer.portable_records import NamedEntity
 from memplane.application.turns.session_records import Unread
@@ -58,7 +63,7 @@ from memplane.domain.memory.memory import (
     Turn,
     Visibility,
 )
-from memplane.domain.memory.revert_rules import Deed
+from memplane.domain.memory.revert_rules import RecordedChange
 from memplane.domain.memory.undo_records import UndoKind, UndoRecord
 from memplane.domain.ranking.embedding_models import Column
 from support.plan_reads import IDS, NAMED, NOW, OF, PLACE, VECTOR, WHOLE_TENANT, nth
@@ -86,14 +91,16 @@ TEXT = Text(nth(3), "user-3", 1, "The release is on Friday.")
 TURN = Turn(nth(3), "user-3", "thread-7", 3, 7, Role.USER, "Which hall?", NOW)
 MENTIONED = mentions("Ask Ana Ruiz and bo@example.com.")
 ENRICHED = Enriched(MENTIONED, (Mention("person", "Name", "name-3"),))
-TOLD = Told((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
+TOLD = ChangeNotice((ChangedMemory(nth(3), ChangeEvent.CREATED, "tasks"),), NOW, datetime.max.replace(tzinfo=UTC), 8)
 
 
-def look(new: Memory) -> Look:
-    return Look(new, MATERIAL, replace(NAMED, turns=False), 10, MENTIONED)
+def look(new: Memory) -> WriteLookup:
+    return WriteLookup(new, MATERIAL, replace(NAMED, turns=False), 10, MENTIONED)
 
 
-CHECKPOINT = NewCheckpoint("00009999", "00009143", {}, {}, (), empty=False, summary=Summary(1, "loop", None, ()))
+CHECKPOINT = NewCheckpoint(
+    "00009999", "00009143", {}, {}, (), empty=False, summary=CheckpointSummary(1, "loop", None, ())
+)
 
 
 async def reconciled(uow: UnitOfWork) -> None:
@@ -116,9 +123,9 @@ async def dropped(uow: UnitOfWork) -> None:
     await uow.graph.drop_conflicts(nth(3), set())
 
 
-BY_KEY = Writer("key-3", None, NOW - timedelta(days=1))
-BY_AGENT = Writer(None, "agent-3", NOW - timedelta(days=1), frozenset({"key-3", "key-4"}))
-DEED = Deed(nth(3), nth(3), "user-3", HistoryEvent.PIN, "agent:a", "key-3", NOW, changes={})
+BY_KEY = RevertedWriter("key-3", None, NOW - timedelta(days=1))
+BY_AGENT = RevertedWriter(None, "agent-3", NOW - timedelta(days=1), frozenset({"key-3", "key-4"}))
+DEED = RecordedChange(nth(3), nth(3), "user-3", HistoryEvent.PIN, "agent:a", "key-3", NOW, changes={})
 DONE = UndoRecord(nth(3), "user-3", nth(3), UndoKind.ALIAS, "agent:a", "key-3", NOW, {})
 
 
@@ -136,9 +143,9 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "lock without a user": lambda uow: uow.memories.lock(WHOLE_TENANT, nth(3)),
     "find": lambda uow: uow.memories.find(NAMED, nth(3)),
     "nearest": lambda uow: uow.memories.nearest(NAMED, MATERIAL, 10),
-    "buried": lambda uow: uow.tombstones.held("user-3", "tasks"),
-    "rejected": lambda uow: uow.memories.rejected("user-3", "tasks", 200),
-    "linked": lambda uow: uow.graph.linked(nth(3), "disputes"),
+    "buried": lambda uow: uow.tombstones.load("user-3", "tasks"),
+    "rejected": lambda uow: uow.memories.rejected_texts("user-3", "tasks", 200),
+    "linked": lambda uow: uow.graph.linked_ids(nth(3), "disputes"),
     "conflicts": lambda uow: uow.graph.conflicts(IDS),
     "conflict": lambda uow: uow.graph.conflict(nth(3)),
     "reconcile": lambda uow: uow.graph.reconcile(Edge(nth(3), nth(23), 0.7), NOW),
@@ -154,7 +161,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "name": lambda uow: uow.graph.name("user-3", nth(3), "Anna", "anna"),
     "fold": lambda uow: uow.graph.fold(nth(3), nth(23), ("Ana", "ana")),
     "past of a name": lambda uow: uow.memories.find_past(memory(external_id="memory-3")),
-    "answered": lambda uow: uow.answers.answered("key-3", "once-3"),
+    "answered": lambda uow: uow.answers.find_answer("key-3", "once-3"),
     "propose": lambda uow: uow.consents.propose(PROPOSAL, "value-3"),
     "lock a proposal": lambda uow: uow.consents.lock(nth(3)),
     "an acknowledging turn": lambda uow: uow.consents.acknowledges_other(PROPOSAL, nth(3)),
@@ -163,13 +170,13 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "memories of a verdict": lambda uow: uow.tombstones.rejected_at("user-3", NOW),
     "lift a verdict": lambda uow: uow.tombstones.lift_verdict(nth(3)),
     "lift": lambda uow: uow.tombstones.lift("user-3", "tasks", ["value-3"], NOW),
-    "deleted of a user": lambda uow: uow.upkeep.deleted(replace(NAMED, turns=False), None, NOW, 100),
+    "deleted of a user": lambda uow: uow.upkeep.lock_deleted(replace(NAMED, turns=False), None, NOW, 100),
     "purge": lambda uow: uow.upkeep.purge([memory()]),
     "decide": lambda uow: uow.consents.decide(replace(PROPOSAL, id=nth(3))),
     "decided fields": lambda uow: uow.consents.fields("user-3", "city"),
     "keep a field": lambda uow: uow.consents.keep(FIELD, alone=True),
     "signals": lambda uow: uow.consents.signals("user-3", "tone", "value-3", NOW),
-    "tell": lambda uow: uow.threads.tell("user-3", {"another": NOW, "one more": NOW}, TOLD),
+    "tell": lambda uow: uow.threads.publish("user-3", {"another": NOW, "one more": NOW}, TOLD),
     "replace": lambda uow: uow.memories.replace(memory(), MATERIAL),
     "release names": lambda uow: uow.threads.release_names(IDS),
     "last recorded": lambda uow: uow.memories.last_recorded("user-3"),
@@ -184,14 +191,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "count accesses": lambda uow: uow.journal.count_accesses(dict.fromkeys(IDS, 1), NOW),
     "lock a key": lambda uow: uow.keys.lock(f"{TENANT}7"),
     "end a key": lambda uow: uow.keys.end(f"{TENANT}7", NOW),
-    "keys were used": lambda uow: uow.keys.used({f"{TENANT}7": NOW, f"{TENANT}8": NOW}),
+    "keys were used": lambda uow: uow.keys.note_uses({f"{TENANT}7": NOW, f"{TENANT}8": NOW}),
     "open a thread": lambda uow: uow.checkpoints.open(PLACE.thread, NOW),
     "lock a thread": lambda uow: uow.checkpoints.lock(PLACE.thread),
     "arrive": lambda uow: uow.checkpoints.arrive(PLACE, "00009999", NOW),
     "add a checkpoint": lambda uow: uow.checkpoints.add(
-        PLACE, CHECKPOINT, Placement.HEAD, Supervised(PLACE.thread, updated_at=NOW)
+        PLACE, CHECKPOINT, Placement.HEAD, SupervisorState(PLACE.thread, updated_at=NOW)
     ),
-    "keep a supervisor": lambda uow: uow.checkpoints.keep(Supervised(PLACE.thread, updated_at=NOW)),
+    "keep a supervisor": lambda uow: uow.checkpoints.keep(SupervisorState(PLACE.thread, updated_at=NOW)),
     "nodes": lambda uow: uow.checkpoints.nodes(PLACE.thread),
     "threads of runs": lambda uow: uow.checkpoints.threads_of(["run"], OF),
     "remove": lambda uow: uow.checkpoints.remove(
@@ -201,8 +208,8 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "delete a thread": lambda uow: uow.checkpoints.delete(PLACE.thread),
     "history of keys": lambda uow: uow.keys.history([f"{TENANT}7"], IDS[0], 50),
     "history of all keys": lambda uow: uow.keys.history(None, IDS[0], 50),
-    "any unfinished erasure": lambda uow: uow.erasures.unfinished(),
-    "any unfinished erasure, later": lambda uow: uow.erasures.unfinished(nth(3)),
+    "any unfinished erasure": lambda uow: uow.erasures.next_unfinished(),
+    "any unfinished erasure, later": lambda uow: uow.erasures.next_unfinished(nth(3)),
     "a page to erase": lambda uow: uow.erasures.sweep("user-3", 100),
     "the rest to erase": lambda uow: uow.erasures.finish("nobody", NOW),
     "how much there is to erase": lambda uow: uow.erasures.count("user-3"),
@@ -211,14 +218,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "pairs of users": lambda uow: uow.co_recalls.of(["user-3", "user-4"]),
     "strengthen pairs": lambda uow: uow.co_recalls.strengthen(dict.fromkeys(IDS, 0.5)),
     "forget pairs": lambda uow: uow.co_recalls.forget(IDS),
-    "memories to check": lambda uow: uow.repairs.held(Kind.MEMORIES, None, 250),
-    "memories to check, later": lambda uow: uow.repairs.held(Kind.MEMORIES, nth(3), 250),
-    "turns to check": lambda uow: uow.repairs.held(Kind.TURNS, nth(3), 250),
+    "memories to check": lambda uow: uow.repairs.derived_texts(Kind.MEMORIES, None, 250),
+    "memories to check, later": lambda uow: uow.repairs.derived_texts(Kind.MEMORIES, nth(3), 250),
+    "turns to check": lambda uow: uow.repairs.derived_texts(Kind.TURNS, nth(3), 250),
     "lock memories to repair": lambda uow: uow.repairs.lock(Kind.MEMORIES, IDS),
     "lock turns to repair": lambda uow: uow.repairs.lock(Kind.TURNS, IDS),
     "repair memories": lambda uow: uow.repairs.refit(Kind.MEMORIES, [(nth(3), MATERIAL)]),
     "repair turns": lambda uow: uow.repairs.refit(Kind.TURNS, [(nth(3), MATERIAL)]),
-    "purged sources": lambda uow: uow.repairs.gone([*IDS, UUID(int=9)]),
+    "purged sources": lambda uow: uow.repairs.find_vanished([*IDS, UUID(int=9)]),
     "name other sources": lambda uow: uow.repairs.rest_on({nth(3): ([str(nth(7))], 1)}),
     "lead from sources": lambda uow: uow.repairs.note_sources({nth(3): [str(nth(7))]}),
     "relations to check": lambda uow: uow.repairs.relations(None, 1000),
@@ -235,28 +242,30 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "memories around": lambda uow: uow.repairs.around("user-3", None, 500),
     "memories around, older": lambda uow: uow.repairs.around("user-3", nth(3), 500),
     "memories by ids": lambda uow: uow.repairs.memories(IDS),
-    "memories with relations": lambda uow: uow.repairs.linked(IDS),
+    "memories with relations": lambda uow: uow.repairs.with_relations(IDS),
     "memories to enrich": lambda uow: uow.enrichments.due("rules/1", None, 200),
     "memories to enrich, later": lambda uow: uow.enrichments.due("rules/1", nth(3), 200),
     "lock memories to enrich": lambda uow: uow.enrichments.lock("rules/1", IDS),
     "counted entities": lambda uow: uow.enrichments.counts(IDS),
     "keep entities": lambda uow: uow.enrichments.keep("user-3", {nth(3): ENRICHED}, NOW),
     "mark memories": lambda uow: uow.enrichments.mark(IDS, "rules/1"),
-    "named entities": lambda uow: uow.graph.named("user-3", MENTIONED, NOW),
+    "named entities": lambda uow: uow.graph.entity_ids("user-3", MENTIONED, NOW),
     "names that are known": lambda uow: uow.graph.known("user-3", MENTIONED),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
     "resting conversations of a user": lambda uow: uow.closings.resting(NOW, 20, "user-3"),
-    "the beginning of a conversation": lambda uow: uow.closings.begun("user-3", "thread-7"),
+    "the beginning of a conversation": lambda uow: uow.closings.began_at("user-3", "thread-7"),
     "unread conversations": lambda uow: uow.closings.unread(NOW, 20, 30),
     "consolidated conversations": lambda uow: uow.closings.read_to([("user-3", "thread-7"), ("user-4", "thread-7")]),
-    "a consolidated conversation": lambda uow: uow.closings.consolidated([Unread("user-3", "thread-7", "a", 3, 7)]),
+    "a consolidated conversation": lambda uow: uow.closings.mark_consolidated(
+        [Unread("user-3", "thread-7", "a", 3, 7)]
+    ),
     "postponed conversations": lambda uow: uow.closings.postpone([("user-3", "thread-7")], NOW),
-    "turns that are left": lambda uow: uow.closings.left(IDS),
+    "turns that are left": lambda uow: uow.closings.remaining(IDS),
     "doubted memories": lambda uow: uow.upkeep.doubt(IDS, 0.3),
-    "facts of a day": lambda uow: uow.budgets.drawn(["user-3", "user-4"], NOW.date()),
+    "facts of a day": lambda uow: uow.budgets.facts_extracted(["user-3", "user-4"], NOW.date()),
     "a closing": lambda uow: uow.closings.find("user-3", "thread-7"),
     "a turn to delete": lambda uow: uow.removals.lock("user-3", nth(3)),
-    "other turns of facts": lambda uow: uow.removals.said("user-3", IDS),
+    "other turns of facts": lambda uow: uow.removals.turns_of("user-3", IDS),
     "a deleted turn": lambda uow: uow.removals.remove(TURN),
     "a field that lapses": lambda uow: uow.removals.lapse("user-3", "tone", "value-3"),
     "what waits": lambda uow: uow.removals.proposals(["user-3", "user-4"]),
@@ -266,20 +275,20 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "an answer that tells less": lambda uow: uow.removals.tell_less(
         [(KeptAnswer(f"{TENANT}7", "key-3", {}), {}), (KeptAnswer(f"{TENANT}7", "key-4", {}), {"status": 200})]
     ),
-    "names of deleted turns": lambda uow: uow.removals.buried("user-3", "turn:name", ["value-3"]),
+    "names of deleted turns": lambda uow: uow.removals.tombstoned_keys("user-3", "turn:name", ["value-3"]),
     "a job that looks again": lambda uow: uow.job_users.forget("job-7", "user-3"),
     "users with something to compare": lambda uow: uow.pairs.next_user("user-3", NOW),
-    "what may be compared": lambda uow: uow.pairs.glanced("user-3", NOW - timedelta(days=90), NOW, 500),
-    "what is compared": lambda uow: uow.pairs.pooled("user-3", IDS),
-    "what took another's place": lambda uow: uow.pairs.settled(IDS, "supersedes"),
-    "what holds a field": lambda uow: uow.pairs.held("user-3"),
-    "pairs that were compared": lambda uow: uow.pairs.checked("user-3", NOW),
+    "what may be compared": lambda uow: uow.pairs.recent_facts("user-3", NOW - timedelta(days=90), NOW, 500),
+    "what is compared": lambda uow: uow.pairs.candidates("user-3", IDS),
+    "what took another's place": lambda uow: uow.pairs.related_pairs(IDS, "supersedes"),
+    "what holds a field": lambda uow: uow.pairs.field_holders("user-3"),
+    "pairs that were compared": lambda uow: uow.pairs.past_checks("user-3", NOW),
     "pairs to note": lambda uow: uow.pairs.note("user-3", [PairCheck("pair-3", "same", NOW)]),
     "old pairs": lambda uow: uow.pairs.sweep(NOW, 500),
     "users for insights": lambda uow: uow.job_users.due(NEWS, None, 200),
     "users for insights, later": lambda uow: uow.job_users.due(NEWS, nth(3), 200),
     "users for a reflection": lambda uow: uow.job_users.due(replace(NEWS, turns=False, least=3), None, 200),
-    "when a job was done": lambda uow: uow.job_users.done("job-7", ["user-3", "user-4"]),
+    "when a job was done": lambda uow: uow.job_users.last_done("job-7", ["user-3", "user-4"]),
     "turns that are there": lambda uow: uow.job_users.there("user-3", IDS),
     "a user's time zone": lambda uow: uow.settings.set_time_zone("user-3", "Europe/Oslo", "agent:x", NOW),
     "what a user has": lambda uow: uow.usage.of_user("user-3", "2026-06-01"),
@@ -297,14 +306,14 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "memories to purge": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW), nth(3), 500),
     "memories to settle": lambda uow: uow.upkeep.due(Jobs(Due.PROMOTED, NOW, 3), None, 500),
     "lock due memories": lambda uow: uow.upkeep.lock_due(Jobs(Due.EXPIRED, NOW), IDS),
-    "lock memories": lambda uow: uow.upkeep.locked(IDS),
+    "lock memories": lambda uow: uow.upkeep.lock_active(IDS),
     "move memories": lambda uow: uow.upkeep.move(IDS, State.ARCHIVED, None, NOW),
     "settle memories": lambda uow: uow.upkeep.promote(IDS),
-    "crowded users": lambda uow: uow.upkeep.crowded(500, Layer.MID, "user-3"),
-    "weighed memories": lambda uow: uow.upkeep.weighed("user-3", Layer.MID),
+    "crowded users": lambda uow: uow.upkeep.next_crowded_user(500, Layer.MID, "user-3"),
+    "weighed memories": lambda uow: uow.upkeep.weigh_memories("user-3", Layer.MID),
     "report": lambda uow: uow.upkeep.tally(NOW),
     "report of a user": lambda uow: uow.upkeep.tally(NOW, "user-3"),
-    "a crowded user": lambda uow: uow.upkeep.crowded(500, Layer.MID, None, "user-3"),
+    "a crowded user": lambda uow: uow.upkeep.next_crowded_user(500, Layer.MID, None, "user-3"),
     "idle memories of a user": lambda uow: uow.upkeep.due(
         Jobs(Due.IDLE, NOW, 2, {"event": 4}, NOW - timedelta(days=14), "user-3"), nth(3), 500
     ),
@@ -312,7 +321,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "memories to purge of a user": lambda uow: uow.upkeep.due(Jobs(Due.PURGE, NOW, user="user-3"), nth(3), 500),
     "memories to settle of a user": lambda uow: uow.upkeep.due(Jobs(Due.PROMOTED, NOW, 3, user="user-3"), None, 500),
     "reserve tokens": lambda uow: uow.budgets.reserve("user-3", NOW.date(), 7, 70),
-    "settle tokens": lambda uow: uow.budgets.settle("user-3", NOW.date(), 7, Spent(1, 2)),
+    "settle tokens": lambda uow: uow.budgets.settle("user-3", NOW.date(), 7, TokensSpent(1, 2)),
     "old changes": lambda uow: uow.upkeep.old_changes(NOW, 500),
     "changes to prune": lambda uow: uow.upkeep.prune_changes(IDS),
     "events to prune": lambda uow: uow.upkeep.prune_events(NOW, 500),
@@ -322,11 +331,11 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "a run by its id": lambda uow: uow.jobs.by_id(nth(3)),
     "a run to remove": lambda uow: uow.jobs.remove(JobRun("session_close", "7", NOW, NOW, id=nth(3))),
     "the last run": lambda uow: uow.jobs.last("ttl"),
-    "forgotten runs": lambda uow: uow.jobs.forgotten(NOW, NOW),
+    "forgotten runs": lambda uow: uow.jobs.lock_expired(NOW, NOW),
     "end of the chain": lambda uow: uow.chain.state(),
     "the chain's head": lambda uow: uow.chain.head(),
     "a link of the chain": lambda uow: uow.chain.at(7),
-    "unsealed history": lambda uow: uow.chain.unsealed(500),
+    "unsealed history": lambda uow: uow.chain.next_unsealed(500),
     "chained history": lambda uow: uow.chain.entries(7, 500),
     "seals": lambda uow: uow.chain.seals(7, 500),
     "last seal": lambda uow: uow.chain.last_seal(),
@@ -337,12 +346,12 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "known entities": lambda uow: uow.portable.add_entities(
         "user-3", [NamedEntity(nth(3), "person", "Name", "name-3", NOW)]
     ),
-    "known entries": lambda uow: uow.portable.noted(IDS),
-    "known proposals": lambda uow: uow.portable.proposed("user-3", IDS),
-    "what was agreed to": lambda uow: uow.portable.consented("user-3"),
+    "known entries": lambda uow: uow.portable.known_entries(IDS),
+    "known proposals": lambda uow: uow.portable.known_proposals("user-3", IDS),
+    "what was agreed to": lambda uow: uow.portable.consented_fields("user-3"),
     "erase checkpoints": lambda uow: uow.checkpoints.erase("user-3"),
     "forgotten words": lambda uow: uow.journal.forget([nth(3)]),
-    "known erasures": lambda uow: uow.erasures.known(["subject"]),
+    "known erasures": lambda uow: uow.erasures.of_subjects(["subject"]),
     "erasure keys": lambda uow: uow.erasures.keys(),
     "fences of a user": lambda uow: uow.erasures.fences(["user-3"]),
     "checkpoints of a merged user": lambda uow: uow.checkpoints.merged_into("user-3"),
@@ -350,17 +359,17 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "merged names": lambda uow: uow.merges.aliases("user-3"),
     "categories of rejected values": lambda uow: uow.merges.rejected_in("user-3"),
     "versions": lambda uow: uow.merges.versions(IDS),
-    "buried of an erased user": lambda uow: uow.erasures.buried("user-3", "tasks", ["value-3"]),
+    "buried of an erased user": lambda uow: uow.erasures.has_tombstone("user-3", "tasks", ["value-3"]),
     "graves": lambda uow: uow.erasures.graves("user-3", "erased", ("tasks", "value-3"), 100),
     "memories to erase": lambda uow: uow.erasures.memories("user-3", 100),
     "turns to erase": lambda uow: uow.erasures.turns("user-3", 100),
-    "drawn from": lambda uow: uow.erasures.drawn(IDS, "user-3"),
+    "drawn from": lambda uow: uow.erasures.derived_from(IDS, "user-3"),
     "whose are derived from": lambda uow: uow.upkeep.users_of_derived(IDS),
-    "derived from": lambda uow: uow.upkeep.derived(IDS),
-    "tombstones to erase": lambda uow: uow.erasures.rejected("user-3", 100),
-    "stated fields": lambda uow: uow.erasures.stated("user-3", 100),
+    "derived from": lambda uow: uow.upkeep.lock_derived(IDS),
+    "tombstones to erase": lambda uow: uow.erasures.take_tombstones("user-3", 100),
+    "stated fields": lambda uow: uow.erasures.field_values("user-3", 100),
     "removed units": lambda uow: uow.erasures.remove(IDS, IDS),
-    "erased checkpoints": lambda uow: uow.checkpoints.erased("user-3"),
+    "erased checkpoints": lambda uow: uow.checkpoints.erasure_times("user-3"),
     "count of vectors": lambda uow: uow.vectors.count(),
     "texts without a vector": lambda uow: uow.vectors.without(Kind.MEMORIES, Column.SECOND, nth(3), 250),
     "turns without a vector": lambda uow: uow.vectors.without(Kind.TURNS, Column.SECOND, None, 250),
@@ -373,10 +382,10 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "changes of a key": lambda uow: uow.reverts.deeds_of(BY_KEY, "user-3", nth(3), 2_000),
     "changes of an agent": lambda uow: uow.reverts.deeds_of(BY_AGENT, "user-3", None, 2_000),
     "changes of memories": lambda uow: uow.reverts.deeds_on(IDS, NOW),
-    "what a key changed besides": lambda uow: uow.reverts.noted(BY_KEY, "user-3", NOW),
-    "what an agent changed besides": lambda uow: uow.reverts.noted(BY_AGENT, "user-3", NOW),
-    "fields that were decided on": lambda uow: uow.reverts.decided("user-3", NOW),
-    "who proposed": lambda uow: uow.reverts.asked(IDS),
+    "what a key changed besides": lambda uow: uow.reverts.writer_records(BY_KEY, "user-3", NOW),
+    "what an agent changed besides": lambda uow: uow.reverts.writer_records(BY_AGENT, "user-3", NOW),
+    "fields that were decided on": lambda uow: uow.reverts.decision_records("user-3", NOW),
+    "who proposed": lambda uow: uow.reverts.proposal_records(IDS),
     "turns of a key": lambda uow: uow.reverts.turns(BY_KEY, "user-3", NOW),
     "turns of an agent": lambda uow: uow.reverts.turns(BY_AGENT, "user-3", NOW),
     "memories to revert": lambda uow: uow.reverts.memories(IDS),
@@ -384,23 +393,23 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "changed memories": lambda uow: uow.reverts.changed_since("user-3", NOW),
     "memories in the way": lambda uow: uow.reverts.holding([memory(external_id="memory-3")]),
     "what is disputed": lambda uow: uow.reverts.disputes(IDS),
-    "rejected memories": lambda uow: uow.reverts.rejected("user-3", IDS),
+    "rejected memories": lambda uow: uow.reverts.rejected_memories("user-3", IDS),
     "fields of a user": lambda uow: uow.reverts.fields("user-3"),
-    "what turns spoke for": lambda uow: uow.reverts.spoken("user-3"),
+    "what turns spoke for": lambda uow: uow.reverts.corroborations("user-3"),
     "merged entities taken apart": folded,
     "memories as they were": lambda uow: uow.reverts.replace([(replace(memory(version=2), id=nth(3)), MATERIAL)]),
     "entities of reworded memories": lambda uow: uow.reverts.mention({nth(3): [nth(4)]}),
     "turns to take back": lambda uow: uow.reverts.remove_turns("user-3", [TURN]),
     "former fields": lambda uow: uow.reverts.put_fields([FIELD], [replace(FIELD, field_value="Bergen")]),
     "reopened proposals": lambda uow: uow.reverts.reopen(IDS),
-    "what was rejected since": lambda uow: uow.reverts.buried("user-3", NOW),
+    "what was rejected since": lambda uow: uow.reverts.tombstones_since("user-3", NOW),
     "lifted tombstones": lambda uow: uow.reverts.lift(IDS),
     "relations to remove": lambda uow: uow.reverts.unlink("supersedes", [(nth(3), nth(4))]),
     "reopened conversations": lambda uow: uow.reverts.reopen_sessions("user-3", IDS),
     "a name taken away": lambda uow: uow.reverts.unname(nth(3), "alias-3"),
     "marked changes": lambda uow: uow.reverts.mark(nth(5), [DEED], [DONE]),
     "unmarked changes": lambda uow: uow.reverts.unmark("user-3", [nth(5)]),
-    "refused writes": lambda uow: uow.reverts.refused("user-3", NOW, ["tasks"]),
+    "refused writes": lambda uow: uow.reverts.count_refused("user-3", NOW, ["tasks"]),
     "keys that a key made": lambda uow: uow.reverts.keys_made(BY_KEY),
     "checkpoints of a key": lambda uow: uow.reverts.checkpoints(BY_KEY, None),
     "checkpoints of an agent": lambda uow: uow.reverts.checkpoints(BY_AGENT, ["user-3"]),

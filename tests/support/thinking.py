@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memplane.adapters.policy import load_policy, shipped_policies
-from memplane.application.jobs.inference.llm_budget import TENANT, Thinking
+from memplane.application.jobs.inference.llm_budget import TENANT, LlmBudget
 from memplane.domain.jobs.job_definitions import ModelRules
 from memplane.domain.policy.policy import Policy
 from support.callers import USER, Tenant
@@ -45,10 +45,10 @@ class Clock:
         return self.now
 
 
-def thinking(tenant: Tenant, policies: Capped, clock: Clock | None = None) -> Thinking:
+def thinking(tenant: Tenant, policies: Capped, clock: Clock | None = None) -> LlmBudget:
     """A worker's way to the model of a server, with caps of its own."""
     wired = tenant.server.wired
-    return Thinking(wired.thinking.name, wired.thinking._load, wired.storage, policies, clock or Clock())
+    return LlmBudget(wired.thinking.name, wired.thinking._load, wired.storage, policies, clock or Clock())
 
 
 def counted(tenant: Tenant, user: str = USER) -> tuple[int, int, int]:

@@ -12,9 +12,9 @@ from memplane.domain.ranking.co_recall import (
     MOST_LINKS,
     MOST_PAIRS,
     PASSING,
-    Counted,
+    CoRecallCount,
+    co_recall_links,
     pairs_of,
-    settled,
 )
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -24,17 +24,17 @@ def ident(number: int) -> UUID:
     return UUID(int=number)
 
 
-def pair(one: int, other: int, times: int = 9, days: float = 0, strength: float = 0.0) -> Counted:
+def pair(one: int, other: int, times: int = 9, days: float = 0, strength: float = 0.0) -> CoRecallCount:
     ends = max(one, other), min(one, other)
-    return Counted(
+    return CoRecallCount(
         ident(ends[0] * 10_000 + ends[1]), "ana", ident(ends[0]), ident(ends[1]), strength, times,
         NOW - timedelta(days=days),
     )  # fmt: skip
 
 
-def linked(pairs: Iterable[Counted]) -> dict[UUID, float]:
+def linked(pairs: Iterable[CoRecallCount]) -> dict[UUID, float]:
     every = list(pairs)
-    done = settled(every, NOW)
+    done = co_recall_links(every, NOW)
     return {each.id: done.changed.get(each.id, each.strength) for each in every if each.id not in done.forgotten}
 
 
@@ -73,7 +73,7 @@ def test_a_memory_has_so_many_links_and_a_user_so_many_pairs() -> None:
     found = linked(star)
     assert [strength > 0 for strength in found.values()] == [False] + [True] * MOST_LINKS
     many = [pair(each, each + 5_000, 3) for each in range(1, MOST_PAIRS + 4)]
-    assert len(settled(many, NOW).forgotten) == 3
+    assert len(co_recall_links(many, NOW).forgotten) == 3
 
 
 def test_what_is_settled_is_settled() -> None:
@@ -81,8 +81,8 @@ def test_what_is_settled_is_settled() -> None:
     strengths = linked(pairs)
     again = [pair(1, 2, strength=0), pair(2, 3), pair(1, 3, 4, 40)]
     same = [
-        Counted(each.id, each.user_id, each.from_id, each.to_id, strengths[each.id], each.times, each.last)
+        CoRecallCount(each.id, each.user_id, each.from_id, each.to_id, strengths[each.id], each.times, each.last)
         for each in again
     ]
-    assert settled(same, NOW).changed == {}
-    assert settled(pairs, NOW).changed == pytest.approx(strengths)
+    assert co_recall_links(same, NOW).changed == {}
+    assert co_recall_links(pairs, NOW).changed == pytest.approx(strengths)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.language.comparison.comparison import Verdict
+from memplane.domain.language.comparison.comparison import ComparisonVerdict
 from unit.verdicts import verdict
 
 SAME = [
@@ -78,31 +78,35 @@ RELATED = [
 CASES = [
     (expected, *pair)
     for expected, pairs in (
-        (Verdict.SAME, SAME),
-        (Verdict.UPDATED, UPDATED),
-        (Verdict.CONTRADICTED, CONTRADICTED),
-        (Verdict.RETRACTED, RETRACTED),
-        (Verdict.RELATED, RELATED),
+        (ComparisonVerdict.SAME, SAME),
+        (ComparisonVerdict.UPDATED, UPDATED),
+        (ComparisonVerdict.CONTRADICTED, CONTRADICTED),
+        (ComparisonVerdict.RETRACTED, RETRACTED),
+        (ComparisonVerdict.RELATED, RELATED),
     )
     for pair in pairs
 ]
 
 
 @pytest.mark.parametrize(("expected", "old", "new"), CASES)
-def test_words_decide(expected: Verdict, old: str, new: str) -> None:
+def test_words_decide(expected: ComparisonVerdict, old: str, new: str) -> None:
     assert verdict(old, new) is expected
 
 
 def test_the_cosine_only_confirms() -> None:
-    assert verdict("The user lives in Turin.", "The user resides in Turin.", 0.05) is Verdict.RELATED
-    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.9) is Verdict.SAME
-    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.5) is Verdict.RELATED
-    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.05) is Verdict.UNRELATED
-    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.99) is Verdict.RELATED
+    assert verdict("The user lives in Turin.", "The user resides in Turin.", 0.05) is ComparisonVerdict.RELATED
+    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.9) is ComparisonVerdict.SAME
+    assert verdict("The user enjoys gardens.", "The user enjoys gadrens.", 0.5) is ComparisonVerdict.RELATED
+    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.05) is ComparisonVerdict.UNRELATED
+    assert verdict("The user lives in Turin.", "Mice eat cheese.", 0.99) is ComparisonVerdict.RELATED
 
 
 def test_what_supersedes() -> None:
-    assert {one for one in Verdict if one.supersedes} == {Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED}
+    assert {one for one in ComparisonVerdict if one.supersedes} == {
+        ComparisonVerdict.UPDATED,
+        ComparisonVerdict.CONTRADICTED,
+        ComparisonVerdict.RETRACTED,
+    }
 
 
 FRAMES = st.sampled_from(
@@ -143,7 +147,7 @@ NUMBERS = st.integers(2, 5000)
 )
 def test_texts_that_differ_in_a_date_are_never_the_same(one: date, other: date, frame: str) -> None:
     found = verdict(frame.format(one), frame.format(other))
-    assert (found is Verdict.SAME) == (one == other)
+    assert (found is ComparisonVerdict.SAME) == (one == other)
 
 
 @pytest.mark.parametrize(
@@ -154,20 +158,20 @@ def test_texts_that_differ_in_a_date_are_never_the_same(one: date, other: date, 
     ],
 )  # fmt: skip
 def test_the_order_within_a_date_or_a_score_counts(old: str, new: str) -> None:
-    assert verdict(old, new) is not Verdict.SAME
-    assert verdict(old, old.rstrip(".")) is Verdict.SAME  # the control
+    assert verdict(old, new) is not ComparisonVerdict.SAME
+    assert verdict(old, old.rstrip(".")) is ComparisonVerdict.SAME  # the control
 
 
 @given(FRAMES, NAMES, NAMES, NUMBERS)
 def test_texts_that_differ_in_a_name_are_never_the_same(frame: str, one: str, other: str, number: int) -> None:
     old, new = (frame.format(name=name, number=number, neg="") for name in (one, other))
-    assert (verdict(old, new, 1.0) is Verdict.SAME) == (one == other)
+    assert (verdict(old, new, 1.0) is ComparisonVerdict.SAME) == (one == other)
 
 
 @given(FRAMES, NAMES, NUMBERS, NUMBERS)
 def test_texts_that_differ_in_a_number_are_never_the_same(frame: str, name: str, one: int, other: int) -> None:
     old, new = (frame.format(name=name, number=number, neg="") for number in (one, other))
-    assert (verdict(old, new, 1.0) is Verdict.SAME) == (one == other)
+    assert (verdict(old, new, 1.0) is ComparisonVerdict.SAME) == (one == other)
 
 
 @given(FRAMES, NAMES, NUMBERS, st.sampled_from([" not", " never", " no longer"]), st.booleans())
@@ -175,9 +179,9 @@ def test_texts_that_differ_in_a_negation_are_never_the_same(
     frame: str, name: str, number: int, negation: str, turned: bool
 ) -> None:
     old, new = (frame.format(name=name, number=number, neg=neg) for neg in ("", negation))
-    assert verdict(*((new, old) if turned else (old, new)), 1.0) is not Verdict.SAME
+    assert verdict(*((new, old) if turned else (old, new)), 1.0) is not ComparisonVerdict.SAME
 
 
 @given(st.text(max_size=280), st.text(max_size=280), st.floats(-1, 1))
 def test_any_text_gives_a_verdict(old: str, new: str, similarity: float) -> None:
-    assert verdict(old, new, similarity) in Verdict
+    assert verdict(old, new, similarity) in ComparisonVerdict

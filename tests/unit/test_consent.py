@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memplane.domain.consent.agreement import is_agreement, names
-from memplane.domain.consent.consent_rules import ConsentRules, ProposalState, Verdict, decides, state_at
+from memplane.domain.consent.consent_rules import ConsentRules, ConsentVerdict, ProposalState, decides, state_at
 from memplane.domain.errors import AlreadyDecided, ProposalExpired
 from memplane.domain.language.comparison import comparison
 from memplane.domain.language.profile_statements import Sought, Stated, spoken_fields, stated_fields
@@ -30,19 +30,19 @@ ONE, OTHER = UUID(int=1), UUID(int=2)
 class TestDecisions:
     """What becomes of a proposal."""
 
-    @pytest.mark.parametrize("verdict", Verdict)
-    def test_what_waits_is_decided_once(self, verdict: Verdict) -> None:
+    @pytest.mark.parametrize("verdict", ConsentVerdict)
+    def test_what_waits_is_decided_once(self, verdict: ConsentVerdict) -> None:
         assert decides(ProposalState.PENDING, verdict)
         assert not decides(verdict.state, verdict)
 
     def test_the_opposite_of_a_decision_is_refused(self) -> None:
         with pytest.raises(AlreadyDecided, match="approved"):
-            decides(ProposalState.APPROVED, Verdict.REJECT)
+            decides(ProposalState.APPROVED, ConsentVerdict.REJECT)
         with pytest.raises(AlreadyDecided, match="rejected"):
-            decides(ProposalState.REJECTED, Verdict.APPROVE)
+            decides(ProposalState.REJECTED, ConsentVerdict.APPROVE)
 
-    @pytest.mark.parametrize("verdict", Verdict)
-    def test_what_has_lapsed_is_decided_no_more(self, verdict: Verdict) -> None:
+    @pytest.mark.parametrize("verdict", ConsentVerdict)
+    def test_what_has_lapsed_is_decided_no_more(self, verdict: ConsentVerdict) -> None:
         with pytest.raises(ProposalExpired):
             decides(ProposalState.EXPIRED, verdict)
 
@@ -58,14 +58,14 @@ class TestCorroboration:
     """When a benign field applies by itself."""
 
     def test_two_turns_and_not_the_same_twice(self) -> None:
-        assert not RULES.corroborated([])
-        assert not RULES.corroborated([ONE])
-        assert not RULES.corroborated([ONE, ONE, ONE])
-        assert RULES.corroborated([ONE, OTHER])
+        assert not RULES.is_corroborated([])
+        assert not RULES.is_corroborated([ONE])
+        assert not RULES.is_corroborated([ONE, ONE, ONE])
+        assert RULES.is_corroborated([ONE, OTHER])
 
     def test_or_one_insight_that_is_sure(self) -> None:
-        assert not RULES.corroborated([ONE], [0.89, 0.5])
-        assert RULES.corroborated([], [0.9])
+        assert not RULES.is_corroborated([ONE], [0.89, 0.5])
+        assert RULES.is_corroborated([], [0.9])
 
 
 AGREEING = (
@@ -513,7 +513,7 @@ def test_rejected_values_are_compared_with_those_alone_that_share_most_words(mon
         for i in range(200)
     ]
 
-    def counted(*sides: object) -> comparison.Verdict:
+    def counted(*sides: object) -> comparison.ComparisonVerdict:
         tried.append(sides)
         return comparison.compare(*sides)  # type: ignore[arg-type]  # as it is called
 

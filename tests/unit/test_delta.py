@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memplane.domain.memory.delta import Change, ChangeEvent, header
+from memplane.domain.memory.delta import ChangeEvent, ChangeLogEntry, header
 
 A, B, C, D, E = (UUID(int=i) for i in range(1, 6))
 
 
-def change(rev: int, event: ChangeEvent, memory: UUID, importance: int = 3, summary: str = "text") -> Change:
-    return Change(rev, event, memory, "goals", summary, importance, datetime(2026, 1, 1, tzinfo=UTC))
+def change(rev: int, event: ChangeEvent, memory: UUID, importance: int = 3, summary: str = "text") -> ChangeLogEntry:
+    return ChangeLogEntry(rev, event, memory, "goals", summary, importance, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_nothing_changed() -> None:

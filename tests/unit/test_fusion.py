@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from memplane.domain.policy.policy import Bm25, FusionWeights, RankingMethod, RankingProfile
-from memplane.domain.ranking.fusion import Asked, Scored, fusion_scale, printed_weights, reciprocal_rank, score
+from memplane.domain.ranking.fusion import (
+    QuerySignals,
+    UnitScores,
+    fusion_scale,
+    printed_weights,
+    reciprocal_rank,
+    score,
+)
 from unit.signals import NOW, days_ago, signals
 
 WEIGHTS = FusionWeights(lexical=1.0, semantic=0.2, semantic_context=0.6, actor=0.3)
-ASKED = Asked(NOW)
-WORDLESS = Asked(NOW, wordless=True)
+ASKED = QuerySignals(NOW)
+WORDLESS = QuerySignals(NOW, wordless=True)
 THREE = [(1, 1, 5, [2.0]), (2, 1, 5, [0.0]), (3, 1, 5, [1.0])]
 
 
@@ -21,16 +28,16 @@ def profile(method: RankingMethod, weights: FusionWeights = WEIGHTS, bm25: Bm25 
     return RankingProfile("p", method, bm25 or Bm25(), {"*": weights, "exact": FusionWeights(1.0, 0.0, 0.0, 0.0)})
 
 
-def told(found: Scored, unit: int, by: RankingProfile, asked: Asked) -> float:
+def told(found: UnitScores, unit: int, by: RankingProfile, asked: QuerySignals) -> float:
     """A score worked out from its printed parts."""
-    parts = found.explained(unit)
+    parts = found.parts_of(unit)
     summed = sum(weight * parts[name] for name, weight in printed_weights(by, "m", asked).items() if name in parts)
     return summed * parts.get("factor", 1.0)
 
 
 @pytest.mark.parametrize("method", list(RankingMethod))
 @pytest.mark.parametrize("asked", [ASKED, WORDLESS])
-def test_each_score_follows_from_its_printed_parts(method: RankingMethod, asked: Asked) -> None:
+def test_each_score_follows_from_its_printed_parts(method: RankingMethod, asked: QuerySignals) -> None:
     weights = replace(WEIGHTS, entity=0.1, when=0.2, phrase=0.3, recency=0.1, importance=0.2, pinned=0.3, insight=0.5)
     said = replace(asked, spans=((NOW - timedelta(days=4), NOW),), phrases=((0,),))
     built = signals(
@@ -88,7 +95,7 @@ class TestCalibrated:
         weights = FusionWeights(0.0, 0.0, 0.0, 0.0, entity=0.1, when=0.2, phrase=0.4)
         spans = ((NOW - timedelta(days=4), NOW - timedelta(days=2)),)
         built = signals(THREE, entity=[0.0, 2.0, 1.0], happened=days_ago(3, 1, 4))
-        found = score(built, profile(RankingMethod.CALIBRATED, weights), "m", Asked(NOW, spans, ((0,),)))
+        found = score(built, profile(RankingMethod.CALIBRATED, weights), "m", QuerySignals(NOW, spans, ((0,),)))
         assert found.parts["when"].tolist() == [1, 0, 1], "from is inclusive, until is not"
         assert found.score.tolist() == pytest.approx([0.2 + 0.4, 0.1, 0.05 + 0.2 + 0.4])
 

@@ -16,7 +16,7 @@ from memplane.domain.language.enrichment_rules import spans
 from memplane.domain.language.extraction import fact_grounding, procedure_extraction
 from memplane.domain.language.extraction.extraction import claimed, extract
 from memplane.domain.language.profile_statements import Sought, stated_fields
-from memplane.domain.language.terms import asked, terms
+from memplane.domain.language.terms import parse_query, terms
 from memplane.domain.language.text import normalise, unicode_form, words
 from memplane.domain.memory import tool_runs
 from memplane.domain.memory.memory import MemoryText, MemoryType
@@ -24,7 +24,7 @@ from memplane.domain.memory.merging import value_hash
 from memplane.domain.memory.tombstones import said_keys, skeleton
 from memplane.domain.memory.writing import Style, constrain, style_warnings
 from memplane.domain.privacy.pii import EVERY, find, redact
-from memplane.domain.ranking.fencing import quoted
+from memplane.domain.ranking.fencing import quote_text
 from support.growing import REPEATED, Make, grammar, grown, growth, timed
 
 SIZE = 16_000
@@ -54,10 +54,10 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "fields of a narrative": lambda text: stated_fields(MemoryText("The hall.", narrative=text), {}, _SOUGHT),
     "fields of an attribute": lambda text: stated_fields(MemoryText("The hall."), {"name": text}, _SOUGHT),
     "terms": terms,
-    "terms of a question": asked,
+    "terms of a question": parse_query,
     "times of a question": lambda text: query_hints.spans_in(text, _NOW),
     "names of a question": query_hints.names_in,
-    "phrases of a question": lambda text: query_hints.phrases_in(text, asked(text)),
+    "phrases of a question": lambda text: query_hints.phrases_in(text, parse_query(text)),
     "mentions": entities.mentions,
     "names": spans,
     "extract": lambda text: extract(text, speaker="Ana", when=_NOW),
@@ -70,7 +70,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "value hash": lambda text: value_hash(MemoryText(text)),
     "line of an observation": lambda text: tool_runs.line("search", {"q": text}, text),
     "secrets of arguments": lambda text: tool_runs.without_secrets({"q": text}),
-    "quoted": quoted,
+    "quoted": quote_text,
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.domain.errors import Invalid, LimitExceeded
+from memplane.domain.errors import InvalidRequest, LimitExceeded
 from memplane.domain.memory.items import Address, attributes_of, checked_address, is_item, item_of, no_item, words_of
 from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Source, Visibility, new_id
 from memplane.domain.memory.merging import value_hash
@@ -139,9 +139,9 @@ def test_a_long_value_is_found_by_all_of_it() -> None:
 
 
 def test_what_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidRequest):
         attributes_of(ADDRESS, {"a": {1: 2}}, None)  # type: ignore[dict-item]  # refused
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidRequest):
         checked_address(Address("ana", "tasks", (1,), "k"))  # type: ignore[arg-type]  # refused
     with pytest.raises(LimitExceeded):
         checked_address(Address("ana", "tasks", ("x",) * 33, "k"))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from memplane.adapters.postgres import scope_cache
-from memplane.adapters.postgres.packed_units import Loaded
-from memplane.adapters.postgres.scope_cache import Kept, Look, ScopeMemory
+from memplane.adapters.postgres.packed_units import UnitMaterial
+from memplane.adapters.postgres.scope_cache import CachedScope, ScopeCache, ScopeSnapshot
 from memplane.adapters.sql.queries.material import Columns, Material
 from memplane.adapters.sql.queries.units import Units
 from memplane.adapters.sql.rows import TERM
@@ -19,10 +19,10 @@ from unit.signals import priors
 NOTHING = Query(terms(""), (), None)
 
 
-def loaded(*ids: UUID) -> Loaded:
+def loaded(*ids: UUID) -> UnitMaterial:
     """Units without words or vectors."""
     count = len(ids)
-    return Loaded(
+    return UnitMaterial(
         Columns(
             version=np.zeros(count, dtype=np.int64),
             ids=np.frombuffer(b"".join(each.bytes for each in ids), dtype="V16"),
@@ -40,14 +40,14 @@ def loaded(*ids: UUID) -> Loaded:
     )
 
 
-def held(kept: Kept) -> set[UUID]:
-    ids = kept.measured(NOTHING, b"").ids
+def held(kept: CachedScope) -> set[UUID]:
+    ids = kept.measure(NOTHING, b"").ids
     return {ids[place] for place in range(len(ids))}
 
 
 def test_what_is_put_in_and_taken_out() -> None:
     first, second = uuid4(), uuid4()
-    kept = Kept(Material(4), Look(1, 2, 0, 0, None))
+    kept = CachedScope(Material(4), ScopeSnapshot(1, 2, 0, 0, None))
     kept.put([loaded(first, second)])
     assert held(kept) == {first, second}
     kept.take_out(first.bytes + uuid4().bytes)
@@ -59,7 +59,7 @@ def test_what_is_put_in_and_taken_out() -> None:
 def test_a_thread_that_was_left_behind_undoes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reader was cancelled and gave the lock back; what it worked out is of before the change."""
     first, later = uuid4(), uuid4()
-    kept = Kept(Material(4), Look(1, 2, 0, 0, None))
+    kept = CachedScope(Material(4), ScopeSnapshot(1, 2, 0, 0, None))
     kept.put([loaded(first)])
 
     class Slow:
@@ -76,11 +76,11 @@ def test_a_thread_that_was_left_behind_undoes_nothing(monkeypatch: pytest.Monkey
 
 
 def test_the_least_used_leave_when_the_budget_is_spent() -> None:
-    look = Look(1, 2, 0, 0, None)
-    one = ScopeMemory(4, 0).made(look, [loaded(uuid4())]).material.bytes
-    memory = ScopeMemory(4, one * 5 // 2)
+    look = ScopeSnapshot(1, 2, 0, 0, None)
+    one = ScopeCache(4, 0).build_scope(look, [loaded(uuid4())]).material.bytes
+    memory = ScopeCache(4, one * 5 // 2)
     for name in "abc":
-        memory.keep((name,), memory.made(look, [loaded(uuid4())]))
+        memory.keep((name,), memory.build_scope(look, [loaded(uuid4())]))
         assert memory.find(("a",)) is not None  # used all the time
     assert (memory.find(("b",)), memory.find(("c",)) is None) == (None, False)
     kept = memory.find(("c",))
@@ -88,12 +88,12 @@ def test_the_least_used_leave_when_the_budget_is_spent() -> None:
     kept.put([loaded(*(uuid4() for _ in range(9)))])  # what is written makes it larger
     memory.settle()
     assert memory.find(("a",)) is None
-    memory.keep(("large",), memory.made(look, [loaded(*(uuid4() for _ in range(99)))]))
+    memory.keep(("large",), memory.build_scope(look, [loaded(*(uuid4() for _ in range(99)))]))
     assert memory.find(("large",)) is None
 
 
 def test_only_what_is_asked_for_again_is_worth_it() -> None:
-    memory = ScopeMemory(4, 1_000_000)
+    memory = ScopeCache(4, 1_000_000)
     assert [memory.worth(("a",)), memory.worth(("b",)), memory.worth(("a",))] == [False, False, True]
-    nothing = ScopeMemory(4, 0)
+    nothing = ScopeCache(4, 0)
     assert not any(nothing.worth(("a",)) for _ in range(3))

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from memplane.domain.language.languages import STEMMERS, STOP_WORDS, language_of, pieces
-from memplane.domain.language.terms import Terms, asked, terms
+from memplane.domain.language.terms import Terms, parse_query, terms
 from memplane.domain.language.text import words
 
 SAID = {
@@ -76,35 +76,35 @@ def test_english_with_foreign_words_is_english(text: str) -> None:
     ],
 )
 def test_another_form_of_a_word_is_found(stored: str, question: str) -> None:
-    assert holds(terms(stored), asked(question))
+    assert holds(terms(stored), parse_query(question))
 
 
 def test_a_language_that_is_said_counts_and_one_without_a_stemmer_keeps_its_words() -> None:
-    assert holds(terms("Hunde", "de"), asked("Hund"))
-    assert holds(terms("Hunde", "xx"), asked("Hunde"))
-    assert not holds(terms("Hundes", "xx"), asked("Hunde"))
+    assert holds(terms("Hunde", "de"), parse_query("Hund"))
+    assert holds(terms("Hunde", "xx"), parse_query("Hunde"))
+    assert not holds(terms("Hundes", "xx"), parse_query("Hunde"))
     assert terms("Hunder", "nb") == terms("Hunder", "no") != terms("Hunder")
 
 
 def test_the_same_letters_of_another_language_are_another_word() -> None:
     """French for "new" has the stem that English news has not."""
     stored = terms("Son appartement est neuf et les nouvelles sont bonnes.")
-    assert holds(stored, asked("nouvelle"))
-    assert not holds(stored, asked("nouv"))
-    assert holds(terms("a nouv"), asked("nouv"))
+    assert holds(stored, parse_query("nouvelle"))
+    assert not holds(stored, parse_query("nouv"))
+    assert holds(terms("a nouv"), parse_query("nouv"))
 
 
 def test_names_are_found_across_languages() -> None:
     for lang, text in SAID.items():
         (name,) = {word for word in words(text) if word in ("berlin", "madrid", "roma", "utrecht", "lyon")} or {""}
         if name:
-            assert holds(terms(text), asked(f"Who lives in {name.title()}?")), lang
+            assert holds(terms(text), parse_query(f"Who lives in {name.title()}?")), lang
 
 
 def test_a_question_s_function_words_are_left_out_in_its_own_language() -> None:
-    assert set(asked("Wo wohnt meine Schwester?").stems.values()) == {"wohnt", "schwest"}
-    assert set(asked("Where does my sister live?").stems.values()) == {"sister", "live"}
-    assert len(asked("Wo wohnt meine Schwester?", 1).counts) == 1
+    assert set(parse_query("Wo wohnt meine Schwester?").stems.values()) == {"wohnt", "schwest"}
+    assert set(parse_query("Where does my sister live?").stems.values()) == {"sister", "live"}
+    assert len(parse_query("Wo wohnt meine Schwester?", 1).counts) == 1
 
 
 def test_letters_without_spaces_are_searched_in_pairs() -> None:
@@ -115,12 +115,12 @@ def test_letters_without_spaces_are_searched_in_pairs() -> None:
 
 
 def test_every_hash_is_asked_for_once_and_ascending() -> None:
-    hashes, place, _ = asked("dogs dog Hunde perros книги").wanted()
+    hashes, place, _ = parse_query("dogs dog Hunde perros книги").wanted()
     assert hashes.tolist() == sorted(set(hashes.tolist()))
-    assert set(place.tolist()) == set(range(len(asked("dogs dog Hunde perros книги").counts)))
+    assert set(place.tolist()) == set(range(len(parse_query("dogs dog Hunde perros книги").counts)))
 
 
 def test_english_stems_are_hashed_without_their_language() -> None:
     """What was stored before other languages were told apart is found as before."""
     assert list(terms("running").counts) == [zlib.crc32(b"run")]
-    assert zlib.crc32("книг".encode()) in asked("книг").counts
+    assert zlib.crc32("книг".encode()) in parse_query("книг").counts

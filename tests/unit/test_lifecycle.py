@@ -6,18 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.memory.lifecycle import (
     DAY,
     STEPS,
     Cause,
     LifecycleRules,
-    Weighed,
+    WeighedMemory,
     after,
     check_transition,
     crowded_out,
-    decayed,
-    pruned,
+    decayed_confidence,
+    memories_to_archive,
 )
 from memplane.domain.memory.memory import State
 
@@ -30,9 +30,9 @@ ALLOWED = {
 }  # fmt: skip
 
 
-def weighed(number: int, *, days: float = 0, hits: int = 0, importance: int = 3, **more: int | bool) -> Weighed:
+def weighed(number: int, *, days: float = 0, hits: int = 0, importance: int = 3, **more: int | bool) -> WeighedMemory:
     kept, reinforcement = bool(more.get("kept")), int(more.get("reinforcement", 0))
-    return Weighed(UUID(int=number), hits, reinforcement, importance, NOW - timedelta(days=days), kept)
+    return WeighedMemory(UUID(int=number), hits, reinforcement, importance, NOW - timedelta(days=days), kept)
 
 
 @pytest.mark.parametrize("before", State)
@@ -42,7 +42,7 @@ def test_the_state_machine_has_these_steps_and_no_other(before: State, then: Sta
         check_transition(before, then)
         assert then in {after(cause, before) for cause, (sources, _) in STEPS.items() if before in sources}
     else:
-        with pytest.raises(Conflict, match=before):
+        with pytest.raises(StateConflict, match=before):
             check_transition(before, then)
 
 
@@ -53,7 +53,7 @@ def test_a_cause_leads_from_its_own_states_alone(cause: Cause, before: State) ->
     if before in sources:
         assert after(cause, before) is target
     else:
-        with pytest.raises(Conflict):
+        with pytest.raises(StateConflict):
             after(cause, before)
 
 
@@ -65,7 +65,7 @@ def test_a_cause_leads_from_its_own_states_alone(cause: Cause, before: State) ->
     ],
 )  # fmt: skip
 def test_confidence_wanes(confidence: float, rate: float, days: float, left: float) -> None:
-    assert decayed(confidence, rate, NOW - timedelta(days=days), NOW) == pytest.approx(left, rel=1e-4)
+    assert decayed_confidence(confidence, rate, NOW - timedelta(days=days), NOW) == pytest.approx(left, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_confidence_wanes(confidence: float, rate: float, days: float, left: flo
         (weighed(1, days=13.8), 0.5015761), (weighed(1, importance=4, days=20), 2.3678794), (weighed(1, days=-5), 1.0),
     ],
 )  # fmt: skip
-def test_the_score_of_a_layer(each: Weighed, score: float) -> None:
+def test_the_score_of_a_layer(each: WeighedMemory, score: float) -> None:
     assert each.score(NOW) == pytest.approx(score, rel=1e-6)
 
 
@@ -118,20 +118,22 @@ class TestSize:
     def test_the_lowest_percent(self) -> None:
         rules = LifecycleRules(max_size=10, prune_percent=25)
         some = [weighed(n, days=n) for n in range(1, 12)]
-        assert pruned(some[:10], rules, NOW) == []
-        assert pruned(some, rules, NOW) == [UUID(int=n) for n in (11, 10, 9)]  # a quarter of 11, rounded up
+        assert memories_to_archive(some[:10], rules, NOW) == []
+        assert memories_to_archive(some, rules, NOW) == [
+            UUID(int=n) for n in (11, 10, 9)
+        ]  # a quarter of 11, rounded up
 
     def test_again_until_it_is_kept(self) -> None:
         rules = LifecycleRules(max_size=5, prune_percent=10)
         some = [weighed(n, days=n) for n in range(1, 11)]
-        gone = pruned(some, rules, NOW)
+        gone = memories_to_archive(some, rules, NOW)
         assert gone == [UUID(int=n) for n in (10, 9, 8, 7, 6)]
-        assert pruned([each for each in some if each.id not in gone], rules, NOW) == []
+        assert memories_to_archive([each for each in some if each.id not in gone], rules, NOW) == []
 
     def test_what_is_reinforced_or_kept_stays(self) -> None:
         rules = LifecycleRules(max_size=2, prune_percent=30)
         some = [weighed(1, days=90, reinforcement=9), weighed(2, days=90, kept=True), weighed(3, days=1)]
-        assert pruned(some, rules, NOW) == [UUID(int=3)]
+        assert memories_to_archive(some, rules, NOW) == [UUID(int=3)]
 
 
 def test_a_day_is_a_day() -> None:

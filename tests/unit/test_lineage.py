@@ -8,43 +8,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.domain.checkpoints.lineage import (
-    Arriving,
+    ExistingCheckpoint,
+    IncomingCheckpoint,
     Node,
     Placement,
     Retention,
-    Standing,
     heads,
-    kept,
-    needed,
     parents,
     place,
+    retained_keys,
+    with_ancestors,
     without_runs,
 )
 from memplane.domain.errors import CheckpointNeeded, StaleCheckpoint
 
-HEAD = Standing("2", "1", head=True)
+HEAD = ExistingCheckpoint("2", "1", head=True)
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("arriving", "there", "expected"),
     [
-        (Arriving("1", None, empty=False), [], Placement.HEAD),
-        (Arriving("1", "gone", empty=False), [], Placement.HEAD),
-        (Arriving("3", "2", empty=False), [HEAD], Placement.HEAD),
-        (Arriving("2", "1", empty=False), [HEAD], Placement.AGAIN),
-        (Arriving("2", "2", empty=False), [HEAD], Placement.AGAIN),
-        (Arriving("3", None, empty=True), [HEAD], Placement.BESIDE),
+        (IncomingCheckpoint("1", None, empty=False), [], Placement.HEAD),
+        (IncomingCheckpoint("1", "gone", empty=False), [], Placement.HEAD),
+        (IncomingCheckpoint("3", "2", empty=False), [HEAD], Placement.HEAD),
+        (IncomingCheckpoint("2", "1", empty=False), [HEAD], Placement.AGAIN),
+        (IncomingCheckpoint("2", "2", empty=False), [HEAD], Placement.AGAIN),
+        (IncomingCheckpoint("3", None, empty=True), [HEAD], Placement.BESIDE),
     ],
 )
-def test_what_follows_is_placed(arriving: Arriving, there: list[Standing], expected: Placement) -> None:
+def test_what_follows_is_placed(
+    arriving: IncomingCheckpoint, there: list[ExistingCheckpoint], expected: Placement
+) -> None:
     assert place(arriving, there, fork=False) is expected
 
 
 @pytest.mark.parametrize(
-    "arriving", [Arriving("3", "1", empty=False), Arriving("3", None, empty=False), Arriving("3", "1", empty=True)]
+    "arriving",
+    [
+        IncomingCheckpoint("3", "1", empty=False),
+        IncomingCheckpoint("3", None, empty=False),
+        IncomingCheckpoint("3", "1", empty=True),
+    ],
 )
-def test_what_would_fork_is_refused_but_where_that_is_declared(arriving: Arriving) -> None:
+def test_what_would_fork_is_refused_but_where_that_is_declared(arriving: IncomingCheckpoint) -> None:
     with pytest.raises(StaleCheckpoint, match="is at checkpoint 2") as refused:
         place(arriving, [HEAD], fork=False)
     assert refused.value.extra == {"head": "2", "parent": arriving.parent}
@@ -54,9 +61,9 @@ def test_what_would_fork_is_refused_but_where_that_is_declared(arriving: Arrivin
 
 @pytest.mark.parametrize("fork", [False, True])
 def test_a_checkpoint_that_is_no_longer_the_head_is_not_replaced(*, fork: bool) -> None:
-    there = [HEAD, Standing("1", None, head=False)]
+    there = [HEAD, ExistingCheckpoint("1", None, head=False)]
     with pytest.raises(StaleCheckpoint):
-        place(Arriving("1", None, empty=False), there, fork=fork)
+        place(IncomingCheckpoint("1", None, empty=False), there, fork=fork)
 
 
 def chain(count: int, namespace: str = "", **of: dict[str, Any]) -> list[Node]:
@@ -79,41 +86,43 @@ def ids(keys: frozenset[tuple[str, str]], namespace: str = "") -> set[str]:
 
 
 def test_count_and_age_are_both_to_be_exceeded() -> None:
-    assert ids(kept(chain(5), Retention())) == {"5"}
-    assert ids(kept(chain(5), Retention(last=3))) == {"3", "4", "5"}
-    assert ids(kept(chain(5), Retention(last=1, since=NOW - timedelta(days=1)))) == {"4", "5"}
-    assert ids(kept(chain(5), Retention(last=4, since=NOW - timedelta(days=1)))) == {"2", "3", "4", "5"}
+    assert ids(retained_keys(chain(5), Retention())) == {"5"}
+    assert ids(retained_keys(chain(5), Retention(last=3))) == {"3", "4", "5"}
+    assert ids(retained_keys(chain(5), Retention(last=1, since=NOW - timedelta(days=1)))) == {"4", "5"}
+    assert ids(retained_keys(chain(5), Retention(last=4, since=NOW - timedelta(days=1)))) == {"2", "3", "4", "5"}
 
 
 def test_the_head_stays_though_others_sort_after_it() -> None:
     """A branch that was begun by a machine whose clock is behind."""
     nodes = [Node("", "1", None, True, NOW), Node("", "2", None, False, NOW)]
-    assert ids(kept(nodes, Retention())) == {"1"}
+    assert ids(retained_keys(nodes, Retention())) == {"1"}
     assert heads(nodes, [("", "1"), ("", "2")]) == {("", "1")}
 
 
 def test_a_delta_channel_keeps_its_ancestors_back_to_its_whole_value() -> None:
     deltas = {"deltas": frozenset({"d"})}
     nodes = chain(6, n6=deltas, n5=deltas, n4={"stored": frozenset({"d"})})
-    assert ids(kept(nodes, Retention())) == {"4", "5", "6"}
-    assert ids(kept(chain(6, n6=deltas), Retention())) == {str(n) for n in range(1, 7)}  # it was never stored whole
-    assert ids(kept(chain(6, n6=deltas | {"stored": frozenset({"d"})}), Retention())) == {"6"}
+    assert ids(retained_keys(nodes, Retention())) == {"4", "5", "6"}
+    assert ids(retained_keys(chain(6, n6=deltas), Retention())) == {
+        str(n) for n in range(1, 7)
+    }  # it was never stored whole
+    assert ids(retained_keys(chain(6, n6=deltas | {"stored": frozenset({"d"})}), Retention())) == {"6"}
 
 
 def test_an_old_checkpoint_keeps_the_parent_that_sends_to_its_tasks() -> None:
-    assert ids(kept(chain(3, n3={"format": 3}, n2={"sends": True}), Retention())) == {"2", "3"}
-    assert ids(kept(chain(3, n3={"format": 4}, n2={"sends": True}), Retention())) == {"3"}
-    assert ids(kept(chain(3, n3={"format": 3}), Retention())) == {"3"}
+    assert ids(retained_keys(chain(3, n3={"format": 3}, n2={"sends": True}), Retention())) == {"2", "3"}
+    assert ids(retained_keys(chain(3, n3={"format": 4}, n2={"sends": True}), Retention())) == {"3"}
+    assert ids(retained_keys(chain(3, n3={"format": 3}), Retention())) == {"3"}
 
 
 def test_a_subgraph_s_call_goes_with_the_checkpoint_that_called_it() -> None:
     call = chain(2, "child:1", n1={"root": "1"}, n2={"root": "1"})
-    assert kept([*chain(3), *call], Retention()) == {("", "3")}
-    assert ids(kept([*chain(3), *call], Retention(last=3)), "child:1") == {"1", "2"}
+    assert retained_keys([*chain(3), *call], Retention()) == {("", "3")}
+    assert ids(retained_keys([*chain(3), *call], Retention(last=3)), "child:1") == {"1", "2"}
     unsaved = chain(1, "child:1", n1={"root": "9"})  # its root is on its way
-    assert ids(kept([*chain(3), *unsaved], Retention()), "child:1") == {"1"}
+    assert ids(retained_keys([*chain(3), *unsaved], Retention()), "child:1") == {"1"}
     lasting = chain(2, "child", n2={"root": "1"})  # its state outlives the call
-    assert ids(kept([*chain(3), *lasting], Retention()), "child") == {"2"}
+    assert ids(retained_keys([*chain(3), *lasting], Retention()), "child") == {"2"}
 
 
 def test_what_stays_is_joined_over_what_goes() -> None:
@@ -121,7 +130,7 @@ def test_what_stays_is_joined_over_what_goes() -> None:
     assert parents(chain(3), [("", "3")]) == {("", "3"): None}
     looped = [Node("", "1", "2", False, NOW), Node("", "2", "1", True, NOW)]
     assert parents(looped, [("", "2")]) == {("", "2"): None}
-    assert needed(looped, [("", "2")]) == {("", "2")}
+    assert with_ancestors(looped, [("", "2")]) == {("", "2")}
 
 
 def test_runs_go_unless_what_stays_needs_them() -> None:
@@ -163,7 +172,7 @@ def test_pruning_never_changes_what_a_kept_checkpoint_is_made_of(data: st.DataOb
     ]
     since = data.draw(st.one_of(st.none(), st.integers(0, count).map(lambda days: NOW + timedelta(days=days))))
     retention = Retention(data.draw(st.integers(1, count)), since)
-    stay = kept(nodes, retention)
+    stay = retained_keys(nodes, retention)
     moved = parents(nodes, stay)
     after = [
         Node(**{**{name: getattr(node, name) for name in Node.__slots__}, "parent": moved.get(node.key, node.parent)})

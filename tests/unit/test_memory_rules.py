@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError
-from memplane.domain.memory.attributes import MAX_DEPTH, MAX_NODES, checked
+from memplane.domain.errors import InvalidRequest, LimitExceeded, MemplaneError, StateConflict
+from memplane.domain.memory.attributes import MAX_DEPTH, MAX_NODES, check_attributes
 from memplane.domain.memory.lifecycle import STEPS, check_transition
 from memplane.domain.memory.memory import MemoryText, State, first_id, new_id
 from memplane.domain.memory.merging import value_hash
@@ -45,14 +45,14 @@ def test_a_value_is_all_that_is_said_and_parts_do_not_run_together() -> None:
 def test_transitions() -> None:
     check_transition(State.ACTIVE, State.SOFT_DELETED)
     check_transition(State.SOFT_DELETED, State.ACTIVE)
-    with pytest.raises(Conflict, match="purged cannot become active"):
+    with pytest.raises(StateConflict, match="purged cannot become active"):
         check_transition(State.PURGED, State.ACTIVE)
     assert {target for _, target in STEPS.values()} == set(State)
 
 
 def test_attributes_that_can_be_kept() -> None:
     value: dict[str, object] = {"a": [1, 2.5, None, True, {"b": "text"}], "c": -(2**63) + 1}
-    assert checked(value) == value
+    assert check_attributes(value) == value
 
 
 def _nested(depth: int) -> dict[str, object]:
@@ -65,11 +65,11 @@ def _nested(depth: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("value", "error", "said"),
     [
-        ({"a": float("nan")}, Invalid, "attributes.a: a number must be finite"),
-        ({"a": 2**63}, Invalid, "64 bits"),
-        ({"a": "x\x00"}, Invalid, "NUL"),
-        ({"a\ud800": 1}, Invalid, "a key: holds"),
-        ({"a": [object()]}, Invalid, r"attributes.a\[0\]: object is no JSON value"),
+        ({"a": float("nan")}, InvalidRequest, "attributes.a: a number must be finite"),
+        ({"a": 2**63}, InvalidRequest, "64 bits"),
+        ({"a": "x\x00"}, InvalidRequest, "NUL"),
+        ({"a\ud800": 1}, InvalidRequest, "a key: holds"),
+        ({"a": [object()]}, InvalidRequest, r"attributes.a\[0\]: object is no JSON value"),
         ({"a": "x" * 16_001}, LimitExceeded, "16001 characters"),
         ({"a": [0] * MAX_NODES}, LimitExceeded, "1000 values"),
         (_nested(MAX_DEPTH + 1), LimitExceeded, "8 levels"),
@@ -77,11 +77,11 @@ def _nested(depth: int) -> dict[str, object]:
 )
 def test_attributes_that_cannot_be_kept(value: dict[str, object], error: type[MemplaneError], said: str) -> None:
     with pytest.raises(error, match=said):
-        checked(value)
+        check_attributes(value)
 
 
 def test_the_deepest_attributes_pass() -> None:
-    assert checked(_nested(MAX_DEPTH)) == _nested(MAX_DEPTH)
+    assert check_attributes(_nested(MAX_DEPTH)) == _nested(MAX_DEPTH)
 
 
 def test_ids_are_in_the_order_in_which_they_are_made() -> None:

@@ -6,11 +6,11 @@ from typing import TypeVar
 import pytest
 
 from memplane.adapters.llm.breaker import Breaker
-from memplane.application.jobs.inference.language_model import Answer, Prompt
+from memplane.application.jobs.inference.language_model import Answer, ModelPrompt
 from memplane.domain.errors import ModelAnswerInvalid, ModelUnavailable
 
 T = TypeVar("T")
-PROMPT = Prompt("facts", "facts/1:0123456789ab", "Do it.", "I like tea.")
+PROMPT = ModelPrompt("facts", "facts/1:0123456789ab", "Do it.", "I like tea.")
 
 
 class Scripted:
@@ -24,11 +24,11 @@ class Scripted:
         self.gate: asyncio.Event | None = None
         self.begun = asyncio.Event()
 
-    def worst(self, asked: Prompt, kind: type[object], most_tokens: int) -> int:
+    def worst(self, asked: ModelPrompt, kind: type[object], most_tokens: int) -> int:
         del asked, kind
         return 3 + most_tokens
 
-    async def ask(self, asked: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
+    async def ask(self, asked: ModelPrompt, kind: type[T], most_tokens: int) -> Answer[T]:
         del most_tokens
         self.calls += 1
         told = self.script.pop(0)

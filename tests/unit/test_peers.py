@@ -9,16 +9,25 @@ from typing import Any
 import pytest
 
 from memplane.client import MemplaneClientError
-from memplane.client.peers import Conversion, Converted, ImportMap, LeftOut, Peer, converted, documents, peer_of
+from memplane.client.peers import (
+    Conversion,
+    ConvertedRecord,
+    ImportMap,
+    LeftOut,
+    Peer,
+    convert_records,
+    documents,
+    peer_of,
+)
 from support.peer_exports import archive, export, written
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 MB = 1 << 20
 
 
-def lines(path: Path, peer: Peer, category: str | None = "event", **names: Any) -> list[Converted]:  # noqa: ANN401 - of a map
+def lines(path: Path, peer: Peer, category: str | None = "event", **names: Any) -> list[ConvertedRecord]:  # noqa: ANN401 - of a map
     by = Conversion(NOW, {"event", "goals"}, category, ImportMap(**names))
-    return list(converted(peer, documents(path), by))
+    return list(convert_records(peer, documents(path), by))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +67,7 @@ def test_a_large_export_is_never_in_memory_as_a_whole(tmp_path: Path, form: str)
     tracemalloc.start()
     try:
         assert peer_of(file) is Peer.MEM0
-        assert sum(each.line is not None for each in converted(Peer.MEM0, documents(file), by)) == 6_000
+        assert sum(each.line is not None for each in convert_records(Peer.MEM0, documents(file), by)) == 6_000
         assert tracemalloc.get_traced_memory()[1] < 10 * MB
     finally:
         tracemalloc.stop()

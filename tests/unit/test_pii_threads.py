@@ -13,7 +13,7 @@ from memplane.bootstrap import DEFAULT_TENANT, SQLITE, Application, policies_of,
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.memory.memory import MemoryText, MemoryType, Role
 from memplane.domain.policy.policy import Trust
-from memplane.domain.privacy.pii import EVERY, Found, Pii, find
+from memplane.domain.privacy.pii import EVERY, Pii, PiiMatch, find
 from memplane.settings import Settings
 
 WORKER = Principal(
@@ -24,7 +24,7 @@ WORKER = Principal(
 def test_it_is_called_in_worker_threads_for_memories_changes_turns_and_what_is_drawn(tmp_path: Path) -> None:
     calls: list[tuple[str, int]] = []
 
-    def slow(text: str, only: Collection[Pii] = EVERY) -> Sequence[Found]:
+    def slow(text: str, only: Collection[Pii] = EVERY) -> Sequence[PiiMatch]:
         calls.append((text, threading.get_ident()))
         return find(text, only)
 

@@ -12,7 +12,7 @@ from memplane.adapters.pii.choice import finder_of
 from memplane.adapters.pii.union import IDS, KINDS, LEAST_SCORE, UnionFinder
 from memplane.bootstrap import policies_of
 from memplane.domain.errors import PersonalDataRefused, SettingsError
-from memplane.domain.privacy.pii import Found, Pii, find, kinds, redact
+from memplane.domain.privacy.pii import Pii, PiiMatch, find, kinds, redact
 from memplane.domain.privacy.screening import Screening, plain
 from memplane.settings import Settings
 
@@ -55,7 +55,7 @@ def finder(**words: str | tuple[str, float]) -> UnionFinder:
     return UnionFinder(Analyzer(told), [*KINDS, "PERSON", "DATE_TIME", "URL", "NRP"])
 
 
-def shown(found: Sequence[Found], text: str) -> list[tuple[str, str]]:
+def shown(found: Sequence[PiiMatch], text: str) -> list[tuple[str, str]]:
     return [(one.kind.value, text[one.start : one.end]) for one in found]
 
 
@@ -151,7 +151,7 @@ def test_several_threads_get_the_same() -> None:
     analyzer = Analyzer({"XYZ": ("US_SSN", 0.9)})
     union = UnionFinder(analyzer)
     text = f"XYZ is {MAIL}. " * 20
-    got: list[Sequence[Found]] = []
+    got: list[Sequence[PiiMatch]] = []
     threads = [Thread(target=lambda: got.append(union(text))) for _ in range(8)]
     for thread in threads:
         thread.start()

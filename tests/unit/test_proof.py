@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memplane.domain.language.comparison.comparison import Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import ComparisonVerdict, ParsedStatement, compare
 from support.proof_cases import BESIDE, GAVE_WAY
 from unit.verdicts import BANDS, verdict
 
@@ -27,7 +27,7 @@ class Labelled:
     """A fact and a change: what the author says of them, and what the rules do."""
 
     label: str
-    verdict: Verdict
+    verdict: ComparisonVerdict
     fact: str
     change: str
 
@@ -43,9 +43,9 @@ def pairs(name: str) -> tuple[Labelled, ...]:
 
 
 def _pairs(name: str) -> Iterator[Labelled]:
-    facts = [(row["id"], Statement.of(str(row["text"]))) for row in _rows(name, "facts")]
+    facts = [(row["id"], ParsedStatement.of(str(row["text"]))) for row in _rows(name, "facts")]
     for row in _rows(name, "changes"):
-        change = Statement.of(str(row["text"]))
+        change = ParsedStatement.of(str(row["text"]))
         for fact_id, fact in facts:
             label = next((each for each in ("overrules", "unclear") if fact_id in row[each]), "compatible")  # type: ignore[operator]  # a list
             yield Labelled(label, compare(fact, change, SIMILAR, BANDS), fact.text, change.text)
@@ -63,7 +63,7 @@ def test_nothing_compatible_is_overruled_or_merged(name: str) -> None:
     found = pairs(name)
     compatible = [each for each in found if each.label == "compatible"]
     assert len(compatible) > 9_000
-    assert [each for each in compatible if each.verdict.supersedes or each.verdict is Verdict.SAME] == []
+    assert [each for each in compatible if each.verdict.supersedes or each.verdict is ComparisonVerdict.SAME] == []
     # the control: what is no longer so is recognised, if not always
     assert any(each.verdict.supersedes for each in found if each.label == "overrules")
 
@@ -71,7 +71,7 @@ def test_nothing_compatible_is_overruled_or_merged(name: str) -> None:
 @pytest.mark.parametrize("name", SETS)
 def test_few_compatible_pairs_are_suspected(name: str) -> None:
     found = [each.verdict for each in pairs(name) if each.label == "compatible"]
-    assert found.count(Verdict.SUSPECTED) < len(found) / 100
+    assert found.count(ComparisonVerdict.SUSPECTED) < len(found) / 100
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_few_compatible_pairs_are_suspected(name: str) -> None:
     ],
 )
 def test_a_shared_name_or_a_word_of_change_proves_nothing(old: str, new: str) -> None:
-    verdict = compare(Statement.of(old), Statement.of(new), 0.9, BANDS)
+    verdict = compare(ParsedStatement.of(old), ParsedStatement.of(new), 0.9, BANDS)
     assert not verdict.supersedes
-    assert verdict is not Verdict.SAME
+    assert verdict is not ComparisonVerdict.SAME
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_shared_name_or_a_word_of_change_proves_nothing(old: str, new: str) ->
     ],
 )
 def test_another_value_of_the_slot_proves_it(old: str, new: str) -> None:
-    assert compare(Statement.of(old), Statement.of(new), 0.5, BANDS).supersedes
+    assert compare(ParsedStatement.of(old), ParsedStatement.of(new), 0.5, BANDS).supersedes
 
 
 @pytest.mark.parametrize("principle", BESIDE)
@@ -114,7 +114,7 @@ def test_what_may_hold_beside_the_old_text_ends_nothing(principle: str) -> None:
         for similarity in (0.15, 0.5, 0.95):
             found = verdict(old, new, similarity)
             assert not found.supersedes, (old, new)
-            assert found is not Verdict.SAME, (old, new)
+            assert found is not ComparisonVerdict.SAME, (old, new)
     # the control: a change nearby is recognised
     assert [(old, new) for old, new in changes if not verdict(old, new).supersedes] == []
 

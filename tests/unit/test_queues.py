@@ -67,8 +67,8 @@ def test_what_comes_after_a_request_waits_until_it_is_over() -> None:
             await requests.over(("key", "first"))
             told.append("second in")
 
-        with requests.named(("key", "first")):
-            with requests.named(("key", "first")):  # sent again meanwhile
+        with requests.under_name(("key", "first")):
+            with requests.under_name(("key", "first")):  # sent again meanwhile
                 waiting = asyncio.create_task(later())
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -86,7 +86,7 @@ def test_who_waits_too_long_for_a_request_is_told_to_try_again(monkeypatch: pyte
 
     async def scenario() -> None:
         requests = UnderWay()
-        with requests.named(("key", "first")), pytest.raises(StorageUnavailable):
+        with requests.under_name(("key", "first")), pytest.raises(StorageUnavailable):
             await requests.over(("key", "first"))
 
     asyncio.run(scenario())

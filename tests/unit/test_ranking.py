@@ -90,7 +90,7 @@ def test_units_out_of_thread_order_are_refused() -> None:
 
 def test_which_terms_stand_where() -> None:
     built = signals([(1, 1, 5, [1.0, 0.0]), (1, 2, 5, [0.0, 0.0]), (2, 1, 5, [2.0, 3.0])])
-    assert built.matched(np.array([2, 1, 0])).tolist() == [[True, True], [False, False], [True, False]]
+    assert built.matched_terms(np.array([2, 1, 0])).tolist() == [[True, True], [False, False], [True, False]]
 
 
 def test_no_terms_score_nothing() -> None:

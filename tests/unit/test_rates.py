@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memplane.adapters.sqlite.rate_buckets import LocalBuckets
 from memplane.application.limits.rate_limits import BYTES_PER_TOKEN, PORTION, RateLimits, cost_of
-from memplane.application.records import Draw, Drawn, Rate
-from memplane.domain.errors import RateLimited
+from memplane.application.records import Draw, Rate, TokenGrant
+from memplane.domain.errors import RateLimitExceeded
 from memplane.domain.identity.principal import Principal
 from memplane.domain.policy.policy import Trust
 from memplane.settings import Settings
@@ -33,7 +33,7 @@ class Shared:
         self._buckets = LocalBuckets(clock)
         self.asked = 0
 
-    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+    async def draw(self, draw: Draw, rate: Rate) -> TokenGrant:
         self.asked += 1
         await asyncio.sleep(0)  # a round trip lets others go on
         return self._buckets.draw(draw, rate)
@@ -46,7 +46,7 @@ def caller(key: str = "k", tenant: str = "t") -> Principal:
 def served(limits: RateLimits, tokens: int = 1, key: str = "k", tenant: str = "t") -> bool:
     try:
         asyncio.run(limits.take(caller(key, tenant), tokens))
-    except RateLimited:
+    except RateLimitExceeded:
         return False
     return True
 
@@ -90,14 +90,14 @@ def test_without_a_rate_nobody_is_counted(limits: Callable[[Rate | None], RateLi
 def test_the_refusal_says_when_there_will_be_enough(limits: Callable[[Rate | None], RateLimits], clock: Clock) -> None:
     limited = limits(Rate(2, 20))
     assert served(limited, 20)
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(RateLimitExceeded) as refused:
         asyncio.run(limited.take(caller(), 5))
     assert refused.value.extra == {"retry_after": 3}  # 2.5 s, in whole seconds
     clock.now += 2.4
     assert not served(limited, 5)
     clock.now += 0.1
     assert served(limited, 5)
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(RateLimitExceeded) as refused:
         asyncio.run(limited.take(caller(), 1))
     assert refused.value.extra == {"retry_after": 1}
 
@@ -131,14 +131,14 @@ def test_a_refusal_is_foretold_and_nothing_is_taken_by_that(
         pass
     asked = shared.asked
     for _ in range(100):
-        with pytest.raises(RateLimited) as refused:
+        with pytest.raises(RateLimitExceeded) as refused:
             limited.foretell(caller(), 1)
         assert refused.value.extra == {"retry_after": 1}
     limited.foretell(caller("another"), 1)
     clock.now += 1
     for _ in range(100):
         limited.foretell(caller(), 1)
-    with pytest.raises(RateLimited):
+    with pytest.raises(RateLimitExceeded):
         limited.foretell(caller(), 2)
     assert shared.asked == asked
     assert served(limited)
@@ -167,7 +167,7 @@ def test_many_at_once_get_what_there_is(limits: Callable[[Rate | None], RateLimi
 
     told = asyncio.run(all_at_once())
     assert sum(answer is None for answer in told) == 100
-    assert sum(isinstance(answer, RateLimited) for answer in told) == 200
+    assert sum(isinstance(answer, RateLimitExceeded) for answer in told) == 200
     assert shared.asked < 20
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from memplane.domain.language.text import estimate_tokens
 from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Role, Source, TrustState, Turn, Visibility
-from memplane.domain.ranking.fencing import fence, new_delimiter, quoted, visible
+from memplane.domain.ranking.fencing import fence, new_delimiter, quote_text, visible
 from memplane.domain.ranking.rendering import (
-    Item,
+    RenderedItem,
     bullet,
     entry,
-    fit,
+    fit_items,
     fitted_prompt,
     item_of,
     provenance,
@@ -47,7 +47,7 @@ def turn(text: str = "I like tea.", actor: str | None = None) -> Turn:
     return Turn(UUID(int=9), "u1", "t9", 12, 40, Role.USER, text, NOW, actor_id=actor)
 
 
-def item(content: str, number: int = 1) -> Item:
+def item(content: str, number: int = 1) -> RenderedItem:
     return item_of(memory(content, number), "preferences", 0.5, {})
 
 
@@ -78,23 +78,25 @@ def test_what_an_item_costs() -> None:
 
 def test_an_item_that_does_not_fit_is_skipped_whole() -> None:
     items = [item("a" * 30, 1), item("b" * 400, 2), item("c" * 30, 3)]
-    fitted = fit(items, 10, 30)
+    fitted = fit_items(items, 10, 30)
     assert [i.unit.id.int for i in fitted.items] == [1, 3]
     assert fitted.truncated
     assert fitted.tokens == sum(i.cost for i in fitted.items) <= 30
 
 
 def test_all_fit() -> None:
-    fitted = fit([item("a", 1), item("b", 2), item("c", 3)], 2, 1000)
+    fitted = fit_items([item("a", 1), item("b", 2), item("c", 3)], 2, 1000)
     assert [i.unit.id.int for i in fitted.items] == [1, 2]
     assert not fitted.truncated
-    assert fit(fitted.items, 2, 1000, fit([item("x" * 99)], 1, 1)).truncated, "what was left out before is still told"
+    assert fit_items(fitted.items, 2, 1000, fit_items([item("x" * 99)], 1, 1)).truncated, (
+        "what was left out before is still told"
+    )
 
 
 @given(st.lists(st.integers(1, 200), max_size=12), st.integers(1, 12), st.integers(1, 120))
 def test_k_and_budget_are_never_exceeded(lengths: list[int], top_k: int, budget: int) -> None:
     items = [item("x" * length, number) for number, length in enumerate(lengths, 1)]
-    fitted = fit(items, top_k, budget)
+    fitted = fit_items(items, top_k, budget)
     assert len(fitted.items) <= top_k
     assert sum(i.cost for i in fitted.items) == fitted.tokens <= budget
 
@@ -133,7 +135,7 @@ def test_an_entry_is_where_it_comes_from_and_then_its_text_quoted() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_quoted_text_is_one_line_and_nothing_is_lost(text: str) -> None:
-    line = quoted(text)
+    line = quote_text(text)
     assert json.loads(line) == text
     assert len(f"x{line}x".splitlines()) == 1
     assert visible(line) == line
@@ -184,11 +186,11 @@ class TestRelated:
 
     RANKED = tuple(item("one two three four.", number) for number in range(1, 11))
 
-    def linked(self, *links: tuple[int, int], content: str = "five six.") -> list[Item]:
+    def linked(self, *links: tuple[int, int], content: str = "five six.") -> list[RenderedItem]:
         return [replace(item(content, number), via=UUID(int=via)) for number, via in links]
 
-    def numbers(self, top_k: int, linked: list[Item], budget: int = 10_000) -> list[int]:
-        found = fit(self.RANKED, top_k, budget)
+    def numbers(self, top_k: int, linked: list[RenderedItem], budget: int = 10_000) -> list[int]:
+        found = fit_items(self.RANKED, top_k, budget)
         return [each.unit.id.int for each in with_related(found, linked, top_k, budget).items]
 
     def test_places_by_top_k(self) -> None:
@@ -203,12 +205,12 @@ class TestRelated:
         assert self.numbers(8, self.linked((20, 1), (21, 6), (22, 1))) == [*range(1, 7), 20, 21]
 
     def test_one_comes_once_by_its_strongest_relation(self) -> None:
-        found = with_related(fit(self.RANKED, 8, 10_000), self.linked((20, 2), (20, 1), (21, 2)), 8, 10_000)
+        found = with_related(fit_items(self.RANKED, 8, 10_000), self.linked((20, 2), (20, 1), (21, 2)), 8, 10_000)
         assert [(each.unit.id.int, each.via and each.via.int) for each in found.items[6:]] == [(20, 2), (21, 2)]
 
     def test_one_that_does_not_fit_is_skipped(self) -> None:
         budget = 4 * self.RANKED[0].cost
         long = self.linked((20, 1), content="five " * 40)
         assert self.numbers(4, long, budget) == [1, 2, 3, 4]
-        assert with_related(fit(self.RANKED, 4, budget), long, 4, budget).truncated
+        assert with_related(fit_items(self.RANKED, 4, budget), long, 4, budget).truncated
         assert self.numbers(4, [*long, *self.linked((21, 1))], budget) == [1, 2, 3, 21]

@@ -5,7 +5,7 @@ import pytest
 from memplane.domain.errors import PersonalDataRefused
 from memplane.domain.memory.memory import MemoryText
 from memplane.domain.privacy.pii import Pii, find
-from memplane.domain.privacy.screening import Screening, plain, screened, screened_values
+from memplane.domain.privacy.screening import Screening, plain, screen_text, screened_values
 
 TAG, REDACT, REFUSE = Screening
 RULES = {Pii.EMAIL: REDACT, Pii.CARD: REFUSE, Pii.PHONE: TAG}
@@ -17,7 +17,7 @@ def test_every_part_of_a_memory_is_screened() -> None:
     whole = MemoryText(
         content=said, title=said, narrative=said, facts=(said,), steps=(said,), tags=(MAIL,), related_files=(MAIL,)
     )
-    stored = screened(whole, RULES, find)
+    stored = screen_text(whole, RULES, find)
     marked = "Write to [email]."
     assert (stored.content, stored.title, stored.narrative) == (marked, marked, marked)
     assert (stored.facts, stored.steps) == ((marked,), (marked,))
@@ -28,14 +28,14 @@ def test_every_part_of_a_memory_is_screened() -> None:
 @pytest.mark.parametrize("rules", [{}, {Pii.EMAIL: TAG}, {Pii.PHONE: REFUSE}])
 def test_what_no_rule_names_stays(rules: dict[Pii, Screening]) -> None:
     text = MemoryText(content=f"Write to {MAIL}.")
-    assert screened(text, rules, find) == text
+    assert screen_text(text, rules, find) == text
 
 
 @pytest.mark.parametrize("part", ["content", "title", "narrative"])
 def test_what_is_refused_is_named_and_not_repeated(part: str) -> None:
     text = MemoryText(**({"content": "The user pays."} | {part: f"The card is {CARD}, mail {MAIL}."}))
     with pytest.raises(PersonalDataRefused) as refused:
-        screened(text, RULES, find)
+        screen_text(text, RULES, find)
     assert refused.value.extra == {"field": part, "kinds": ["card"]}
     assert "1111" not in str(refused.value)
 

@@ -5,7 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from memplane.domain.language.extraction.session_summary import LONGEST, MOST, Summary, is_decision, is_open, summarised
+from memplane.domain.language.extraction.session_summary import (
+    LONGEST,
+    MOST,
+    SessionSummaryText,
+    is_decision,
+    is_open,
+    summarised,
+)
 from memplane.domain.memory.memory import Role, Turn
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -17,7 +24,7 @@ def said(*turns: tuple[str, str]) -> list[Turn]:
     ]
 
 
-def told(*turns: tuple[str, str]) -> Summary:
+def told(*turns: tuple[str, str]) -> SessionSummaryText:
     summary = summarised(said(*turns))
     assert summary is not None
     return summary

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from memplane.adapters.sql.queries.material import Material
 from memplane.adapters.sql.rows import pack_terms
-from memplane.adapters.sqlite.scope_cache import Row, ScopeCache, columns_of
+from memplane.adapters.sqlite.scope_cache import FileScopeCache, Row, columns_of
 from memplane.domain.language.terms import terms
 
 DIMENSIONS = 8
@@ -125,7 +125,7 @@ def test_an_actor_is_named_by_any_of_the_names() -> None:
     ("changes", "now", "held"), [(1, "08:00", True), (2, "08:00", False), (1, "09:00", False), (1, "10:00", False)]
 )
 def test_a_scope_lasts_until_a_unit_changes_or_expires(changes: int, now: str, *, held: bool) -> None:
-    cache: ScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = ScopeCache()
+    cache: FileScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = FileScopeCache()
     rows = (numbers(1), numbers(1))
     cache.keep(("ana",), 1, "09:00", rows)
     assert cache.find(("ana",), changes, now) == (rows if held else None)
@@ -133,7 +133,7 @@ def test_a_scope_lasts_until_a_unit_changes_or_expires(changes: int, now: str, *
 
 
 def test_the_least_used_scope_is_forgotten() -> None:
-    cache: ScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = ScopeCache(size=2)
+    cache: FileScopeCache[tuple[NDArray[np.int64], NDArray[np.int64]]] = FileScopeCache(size=2)
     rows = (numbers(1), numbers(1))
     for name in ("ana", "ben"):
         cache.keep((name,), 1, None, rows)

@@ -7,7 +7,7 @@ import pytest
 
 from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.domain.errors import PolicyError
-from memplane.domain.jobs.job_definitions import NIGHTLY, FactRules, Mode, ModelRules, WorkerRules
+from memplane.domain.jobs.job_definitions import NIGHTLY, FactMode, FactRules, ModelRules, WorkerRules
 from unit.small_policy import SMALL, WORKERS, mistakes, write_small
 
 FRIDAY = datetime(2026, 11, 20, 4, 15, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_what_a_model_may_be_asked_for(tmp_path: Path) -> None:
     assert rules == ModelRules(5000, 1000, 0.15, 0.6)
     assert rules.cost(1_000_000, 500_000) == pytest.approx(0.45)
     assert load_policy(shipped_policies()).workers.model == ModelRules()
-    assert load_policy(write_small(tmp_path)).workers.facts == FactRules(Mode.LLM, 7)
+    assert load_policy(write_small(tmp_path)).workers.facts == FactRules(FactMode.LLM, 7)
     assert load_policy(shipped_policies()).workers.facts == FactRules()
 
 

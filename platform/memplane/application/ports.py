@@ -6,18 +6,27 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from memplane.application.checkpoints.checkpoint_records import Place, StoredCheckpoint, Supervised, Thread, Wanted
-from memplane.application.jobs.job_records import Claim
-from memplane.application.operations.tracking_records import EventQuery, MemoryGroup, OnDemand, StoredEvent, TurnSpan
+from memplane.application.checkpoints.checkpoint_records import (
+    CheckpointQuery,
+    Namespace,
+    StoredCheckpoint,
+    SupervisorState,
+    Thread,
+)
+from memplane.application.jobs.job_records import Lease
+from memplane.application.operations.tracking_records import (
+    EventPageQuery,
+    MemoryGroup,
+    OnDemand,
+    StoredEvent,
+    TurnSpan,
+)
 from memplane.application.recall.search_material import Candidates, Query, Vector
 from memplane.application.records import (
     Access,
-    BuriedQuery,
-    BuriedValues,
     ConflictPair,
     ContextField,
     Draw,
-    Drawn,
     Entity,
     EntityProfile,
     EntityQuery,
@@ -25,14 +34,17 @@ from memplane.application.records import (
     ProposalQuery,
     Rate,
     StoredKey,
+    TokenGrant,
+    TombstonedValues,
+    TombstoneQuery,
 )
 from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.application.transfer.portable_records import PortableReader
 from memplane.domain.checkpoints.lineage import Retention
 from memplane.domain.identity.principal import Reach
-from memplane.domain.memory.delta import Change
+from memplane.domain.memory.delta import ChangeLogEntry
 from memplane.domain.memory.history import HistoryEntry
-from memplane.domain.memory.items import Located
+from memplane.domain.memory.items import ItemMemory
 from memplane.domain.memory.memory import Memory, Turn
 from memplane.domain.memory.scope import Scope
 from memplane.domain.policy.capabilities import Capabilities
@@ -52,7 +64,7 @@ class Clock(Protocol):
 class Perform(Protocol):
     """Does a job that the queue gave to a worker."""
 
-    async def __call__(self, tenant: str, job: UUID, claim: Claim, /) -> timedelta | None:
+    async def __call__(self, tenant: str, job: UUID, claim: Lease, /) -> timedelta | None:
         """Do it.
 
         Returns:
@@ -120,11 +132,11 @@ Unit = Memory | Turn
 class CheckpointReader(Protocol):
     """Checkpoints and the states of supervisors, as one look at a tenant sees them."""
 
-    async def find(self, wanted: Wanted) -> list[StoredCheckpoint]:
+    async def find(self, wanted: CheckpointQuery) -> list[StoredCheckpoint]:
         """Checkpoints, newest first, with the values of their channels and what tasks have written since."""
         ...
 
-    async def told(self, wanted: Wanted) -> list[tuple[tuple[Place, str], Mapping[str, object]]]:
+    async def metadata(self, wanted: CheckpointQuery) -> list[tuple[tuple[Namespace, str], Mapping[str, object]]]:
         """Where checkpoints stand, their ids and their metadata, newest first; without a limit."""
         ...
 
@@ -132,11 +144,11 @@ class CheckpointReader(Protocol):
         """The users, of some or of all, that have a thread of a name; at most two."""
         ...
 
-    async def crowded(self, retention: Retention) -> list[Thread]:
+    async def crowded_threads(self, retention: Retention) -> list[Thread]:
         """The threads that may have more checkpoints than are kept, in one order."""
         ...
 
-    async def supervised(self, thread: Thread) -> Supervised | None:
+    async def supervisor_state(self, thread: Thread) -> SupervisorState | None:
         """The state of a supervisor in a thread."""
         ...
 
@@ -144,7 +156,7 @@ class CheckpointReader(Protocol):
 class TrackingReader(Protocol):
     """Statistics and operational events."""
 
-    async def events(self, scope: Scope, query: EventQuery) -> list[StoredEvent]:
+    async def events(self, scope: Scope, query: EventPageQuery) -> list[StoredEvent]:
         """Events about what a scope covers, newest first; for who operates the tenant, all of it."""
         ...
 
@@ -160,7 +172,7 @@ class TrackingReader(Protocol):
         ...
 
 
-class Reader(Protocol):
+class TenantReader(Protocol):
     """One consistent, read-only look at a tenant, through the scope predicate."""
 
     @property
@@ -202,11 +214,11 @@ class Reader(Protocol):
         """Memories in scope, newest first, those older than ``before``."""
         ...
 
-    async def named(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
+    async def memories_by_name(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
         """Memories in scope by the caller's own names for them, unique for each user."""
         ...
 
-    async def items(self, scope: Scope, labels: Sequence[str]) -> list[Located]:
+    async def items(self, scope: Scope, labels: Sequence[str]) -> list[ItemMemory]:
         """Where the items of a store in scope stand whose namespace begins with some labels, oldest first."""
         ...
 
@@ -220,7 +232,7 @@ class Reader(Protocol):
         """Turns of a thread in scope: the newest first before a place, or the oldest first after one."""
         ...
 
-    async def related(
+    async def related_memories(
         self, scope: Scope, ids: Sequence[UUID], limit: int, *, least: float = 0.0
     ) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope linked to one of ``ids`` by a relation of at least ``least`` and above 0, strongest first.
@@ -278,13 +290,13 @@ class Reader(Protocol):
         """The thread's revision, and the last one whose change was pruned; 0 when there is no such thread."""
         ...
 
-    async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
+    async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[ChangeLogEntry]:
         """Changes of memories that the scope's permissions cover, in any state, whatever its filters; oldest first."""
         ...
 
     async def changed_memories(
         self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int
-    ) -> tuple[list[Change], int]:
+    ) -> tuple[list[ChangeLogEntry], int]:
         """The latest change of each memory after a revision, the most important first; and how many memories."""
         ...
 
@@ -302,7 +314,7 @@ class Reader(Protocol):
         """Proposals, newest first, those older than ``before``; those that lapsed are ``expired``."""
         ...
 
-    async def verdicts(self, wanted: BuriedQuery, *, before: UUID | None, limit: int) -> list[BuriedValues]:
+    async def verdicts(self, wanted: TombstoneQuery, *, before: UUID | None, limit: int) -> list[TombstonedValues]:
         """Verdicts by which values are refused, newest first, those older than ``before``."""
         ...
 
@@ -319,7 +331,7 @@ class Storage(Protocol):
         """What this kind of database has."""
         ...
 
-    def reading(self, reach: Reach) -> AbstractAsyncContextManager[Reader]:
+    def reading(self, reach: Reach) -> AbstractAsyncContextManager[TenantReader]:
         """A read-only transaction, in which other rows than those of the reach are as if they were not there."""
         ...
 
@@ -372,7 +384,7 @@ class Storage(Protocol):
 class Buckets(Protocol):
     """Buckets of tokens, one for each key."""
 
-    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+    async def draw(self, draw: Draw, rate: Rate) -> TokenGrant:
         """Refill a bucket for the time that went by, and take from it what is wanted, or what is needed, or nothing.
 
         Raises:

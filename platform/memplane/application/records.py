@@ -46,7 +46,7 @@ class ChangedMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChangeNotice:
     """What a user's threads are told: those that are named, and those that were active lately.
 
     Attributes:
@@ -92,7 +92,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Burial:
+class TombstoneOrigin:
     """Why values were buried, by whom and when.
 
     Attributes:
@@ -108,7 +108,7 @@ class Burial:
 
 
 @dataclass(frozen=True, slots=True)
-class BuriedValues:
+class TombstonedValues:
     """What one verdict refuses, or one value that an erasure left.
 
     Attributes:
@@ -128,7 +128,7 @@ class BuriedValues:
 
 
 @dataclass(frozen=True, slots=True)
-class BuriedQuery:
+class TombstoneQuery:
     """Which verdicts are asked for.
 
     Attributes:
@@ -157,7 +157,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkChange:
     """A relation of a memory to another one, for the history."""
 
     other: Memory
@@ -176,7 +176,7 @@ class ConflictPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspected:
+class SuspectedConflicts:
     """The active memories that one may contradict, and those of which it was decided that both hold."""
 
     open: frozenset[UUID] = frozenset()
@@ -253,7 +253,7 @@ class KnownName:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WriteLookup:
     """What a new memory is looked up by, before it is decided what becomes of it.
 
     Attributes:
@@ -272,7 +272,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LookupResult:
     """What stands around a new memory.
 
     Attributes:
@@ -293,7 +293,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class StoredAnswer:
     """What a request with an idempotency key was, and what it was answered."""
 
     request_hash: str
@@ -460,7 +460,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class TokenGrant:
     """Tokens that were given, and how many are left in the bucket."""
 
     granted: int

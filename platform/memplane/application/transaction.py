@@ -7,10 +7,10 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.checkpoints.checkpoint_records import (
-    Arrived,
+    ArrivalContext,
+    Namespace,
     NewCheckpoint,
-    Place,
-    Supervised,
+    SupervisorState,
     TaskWrite,
     Thread,
 )
@@ -26,22 +26,22 @@ from memplane.application.operations.audit_chain_ports import Chain
 from memplane.application.recall.co_recall_records import CoRecalls
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import (
-    Burial,
-    BuriedValues,
     ChangeEntry,
+    ChangeNotice,
     ConflictState,
     ContextField,
     Edge,
     KnownName,
-    Look,
+    LookupResult,
     OperationalEvent,
     Proposal,
-    Seen,
     Signal,
     StoredKey,
-    Suspected,
-    Told,
+    SuspectedConflicts,
+    TombstonedValues,
+    TombstoneOrigin,
     TurnPlace,
+    WriteLookup,
 )
 from memplane.application.reverts.revert_ports import Reverts
 from memplane.application.transfer.portable_records import PortableStore
@@ -58,7 +58,7 @@ from memplane.domain.memory.undo_records import UndoRecord
 from memplane.domain.ranking.embedding_models import InForce
 
 
-class Interrupted(Exception):
+class TransactionInterrupted(Exception):
     """The database ended the transaction, or does not answer: only the storage can begin the work again.
 
     Attributes:
@@ -110,7 +110,7 @@ class MemoryStore(Protocol):
         """When the latest memory of a user was recorded."""
         ...
 
-    async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
+    async def rejected_texts(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
         """What a user's rejected memories of a category say, the newest first."""
         ...
 
@@ -146,7 +146,7 @@ class ThreadStore(Protocol):
         """The thread's revision, without a lock; 0 when there is none."""
         ...
 
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+    async def publish(self, user_id: str, threads: Mapping[str, datetime], told: ChangeNotice) -> Mapping[str, int]:
         """Log changes in the named threads, made if new, and in those of the user that were active lately.
 
         Args:
@@ -163,11 +163,11 @@ class ThreadStore(Protocol):
 class Tombstones(Protocol):
     """Values that a person rejected or erased, within a transaction."""
 
-    async def held(self, user_id: str, category: str) -> frozenset[str]:
+    async def load(self, user_id: str, category: str) -> frozenset[str]:
         """Keys of the values that are buried."""
         ...
 
-    async def bury(self, user_id: str, category: str, keys: Collection[str], burial: "Burial") -> None:
+    async def add(self, user_id: str, category: str, keys: Collection[str], burial: "TombstoneOrigin") -> None:
         """Bury values; one that is buried already stays as it is."""
         ...
 
@@ -175,7 +175,7 @@ class Tombstones(Protocol):
         """Take back what was buried at a moment, and at no other."""
         ...
 
-    async def verdict(self, verdict_id: UUID) -> BuriedValues | None:
+    async def verdict(self, verdict_id: UUID) -> TombstonedValues | None:
         """A verdict, or a single value that belongs to none; none where it was lifted."""
         ...
 
@@ -187,7 +187,7 @@ class Tombstones(Protocol):
         """Take a verdict back as a whole; what was buried, as it can be buried again."""
         ...
 
-    async def bury_again(self, rows: Sequence[Mapping[str, str]]) -> None:
+    async def restore(self, rows: Sequence[Mapping[str, str]]) -> None:
         """Bury what a verdict that was lifted had buried; what was buried since stays as it is."""
         ...
 
@@ -199,11 +199,11 @@ class Graph(Protocol):
         """Add relations; one that is there takes the greater strength."""
         ...
 
-    async def linked(self, memory_id: UUID, kind: str) -> list[UUID]:
+    async def linked_ids(self, memory_id: UUID, kind: str) -> list[UUID]:
         """Where relations of a kind lead from a memory."""
         ...
 
-    async def conflicts(self, ids: Sequence[UUID]) -> Mapping[UUID, Suspected]:
+    async def conflicts(self, ids: Sequence[UUID]) -> Mapping[UUID, SuspectedConflicts]:
         """By memory, the active memories that it may contradict, and those of which it was decided that both hold."""
         ...
 
@@ -238,7 +238,7 @@ class Graph(Protocol):
         """
         ...
 
-    async def named(
+    async def entity_ids(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> Mapping[tuple[str, str], UUID]:
         """By kind and key of each mention, the id of its entity; see :meth:`entities`."""
@@ -257,7 +257,7 @@ class Graph(Protocol):
         ...
 
 
-class Consents(Protocol):
+class ConsentStore(Protocol):
     """Proposals, decided fields and what corroborates them, within a transaction."""
 
     async def propose(self, proposal: Proposal, value_key: str) -> UUID | None:
@@ -306,7 +306,7 @@ class Consents(Protocol):
 class CheckpointStore(Protocol):
     """Checkpoints and the states of supervisors within a transaction."""
 
-    async def erased(self, user_id: str) -> list[datetime | None]:
+    async def erasure_times(self, user_id: str) -> list[datetime | None]:
         """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
         ...
 
@@ -314,27 +314,27 @@ class CheckpointStore(Protocol):
         """The user that another one was merged into, once no merge can begin; ``None`` for one that was not."""
         ...
 
-    async def open(self, thread: Thread, now: datetime) -> Supervised:
+    async def open(self, thread: Thread, now: datetime) -> SupervisorState:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
         ...
 
-    async def lock(self, thread: Thread) -> Supervised | None:
+    async def lock(self, thread: Thread) -> SupervisorState | None:
         """The state of a supervisor in a thread, if it is there, locked until the transaction ends."""
         ...
 
-    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> Arrived:
+    async def arrive(self, place: Namespace, checkpoint_id: str, now: datetime) -> ArrivalContext:
         """What a new checkpoint finds; the supervisor's state is locked, and no erasure of the user begins."""
         ...
 
-    async def add(self, place: Place, new: NewCheckpoint, placement: Placement, after: Supervised) -> None:
+    async def add(self, place: Namespace, new: NewCheckpoint, placement: Placement, after: SupervisorState) -> None:
         """Store a checkpoint with its values, and the supervisor's state after it."""
         ...
 
-    async def add_writes(self, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
+    async def add_writes(self, place: Namespace, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
         """Store what a task wrote: once, but for what is replaced."""
         ...
 
-    async def keep(self, state: Supervised) -> None:
+    async def keep(self, state: SupervisorState) -> None:
         """Store the state of a supervisor in a thread that is locked."""
         ...
 
@@ -424,7 +424,7 @@ class KeyStore(Protocol):
         """Set when a key expires."""
         ...
 
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_uses(self, moments: Mapping[str, datetime]) -> None:
         """Note when keys were last used, by their ids; never earlier than what is noted."""
         ...
 
@@ -439,7 +439,7 @@ class UnitOfWork(Protocol):
     tombstones: Tombstones
     graph: Graph
     answers: Answers
-    consents: Consents
+    consents: ConsentStore
     upkeep: Upkeep
     jobs: JobRuns
     budgets: Budgets
@@ -470,7 +470,7 @@ class UnitOfWork(Protocol):
         """
         ...
 
-    async def look(self, look: Look) -> Seen:
+    async def look(self, look: WriteLookup) -> LookupResult:
         """What stands around a new memory."""
         ...
 

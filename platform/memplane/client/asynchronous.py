@@ -12,12 +12,12 @@ from memplane.client.calls import (
     checkpoint_path,
     delete_once,
     entity_path,
-    given,
+    given_fields,
     if_match,
     memory_path,
     query_of,
-    read,
-    renamed,
+    read_call,
+    rename_field,
     segment,
     write,
 )
@@ -119,7 +119,7 @@ class Memplane(RightsCalls, OperationCalls):
 
     async def query(self, query: str | None = None, **fields: Unpack[QueryFields]) -> QueryAnswer:
         """Ask the memory; without words, for what is newest."""
-        given = renamed(fields, "return_", "return") | ({} if query is None else {"query": query})
+        given = rename_field(fields, "return_", "return") | ({} if query is None else {"query": query})
         call = Call("POST", "/v1/memory/query", body_of(QueryRequest, given), repeatable=True)
         return await self._connection.ask(call, QueryAnswer)
 
@@ -138,7 +138,7 @@ class Memplane(RightsCalls, OperationCalls):
         self, batch: Iterable[NewTurnRequest | TurnEntry], *, dry_run: bool | None = None
     ) -> TurnBatchOutcome:
         """Store up to 1 000 messages, all or none."""
-        body = body_of(TurnBatchRequest, {"turns": list(batch)} | given(dry_run=dry_run))
+        body = body_of(TurnBatchRequest, {"turns": list(batch)} | given_fields(dry_run=dry_run))
         call = write("/v1/turns:batch", body)
         return await self._connection.ask(call, TurnBatchOutcome)
 
@@ -161,11 +161,11 @@ class Memplane(RightsCalls, OperationCalls):
 
     async def get(self, memory_id: UUID | str, *, agent: str | None = None) -> MemoryRecord:
         """One memory."""
-        return await self._connection.ask(read(memory_path(memory_id), agent=agent), MemoryRecord)
+        return await self._connection.ask(read_call(memory_path(memory_id), agent=agent), MemoryRecord)
 
     async def get_many(self, ids: Iterable[UUID | str], *, agent: str | None = None) -> MemoryBatch:
         """Up to 200 memories in the order asked; those that are absent or not the caller's are left out."""
-        body = body_of(MemoryBatchRequest, given(ids=[str(each) for each in ids], agent=agent))
+        body = body_of(MemoryBatchRequest, given_fields(ids=[str(each) for each in ids], agent=agent))
         return await self._connection.ask(Call("POST", "/v1/memories:batchGet", body, repeatable=True), MemoryBatch)
 
     async def update(
@@ -202,7 +202,7 @@ class Memplane(RightsCalls, OperationCalls):
         self, memory_id: UUID | str, *, cursor: str | None = None, limit: int | None = None, agent: str | None = None
     ) -> HistoryList:
         """A page of what was done to a memory, newest first; ``cursor`` is the ``next`` of the page before."""
-        call = read(f"{memory_path(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
+        call = read_call(f"{memory_path(memory_id)}/history", cursor=cursor, limit=limit, agent=agent)
         return await self._connection.ask(call, HistoryList)
 
     async def all_history(
@@ -232,14 +232,14 @@ class Memplane(RightsCalls, OperationCalls):
         self, memory_id: UUID | str, *, query: str | None = None, ranking: str | None = None, agent: str | None = None
     ) -> WhyRecord:
         """A memory in whatever state, its sources, what was decided, and its score for a question, if given."""
-        call = read(f"{memory_path(memory_id)}/why", query=query, ranking=ranking, agent=agent)
+        call = read_call(f"{memory_path(memory_id)}/why", query=query, ranking=ranking, agent=agent)
         return await self._connection.ask(call, WhyRecord)
 
     async def timeline(
         self, memory_id: UUID | str, *, before: int | None = None, after: int | None = None, agent: str | None = None
     ) -> Timeline:
         """What was recorded of the same user before and after a memory or turn, oldest first."""
-        call = read(f"{memory_path(memory_id)}/timeline", before=before, after=after, agent=agent)
+        call = read_call(f"{memory_path(memory_id)}/timeline", before=before, after=after, agent=agent)
         return await self._connection.ask(call, Timeline)
 
     async def related(
@@ -247,7 +247,7 @@ class Memplane(RightsCalls, OperationCalls):
     ) -> RelatedList:
         """Memories that relations link to one, strongest first."""
         return await self._connection.ask(
-            read(f"{memory_path(memory_id)}/related", limit=limit, agent=agent), RelatedList
+            read_call(f"{memory_path(memory_id)}/related", limit=limit, agent=agent), RelatedList
         )
 
     async def entities(
@@ -264,14 +264,14 @@ class Memplane(RightsCalls, OperationCalls):
         Without a user it is what shared knowledge mentions.
         """
         whose = {"shared": True} if user_id is None else {"user_id": user_id}
-        call = read("/v1/entities", **whose, kind=kind, name=name, limit=limit, agent=agent)
+        call = read_call("/v1/entities", **whose, kind=kind, name=name, limit=limit, agent=agent)
         return await self._connection.ask(call, EntityList)
 
     async def entity(
         self, entity_id: UUID | str, *, cursor: str | None = None, limit: int | None = None, agent: str | None = None
     ) -> EntityProfileRecord:
         """One entity, with a page of what memories say of it; ``cursor`` is the ``next`` of the page before."""
-        call = read(entity_path(entity_id), cursor=cursor, limit=limit, agent=agent)
+        call = read_call(entity_path(entity_id), cursor=cursor, limit=limit, agent=agent)
         return await self._connection.ask(call, EntityProfileRecord)
 
     async def alias(self, entity_id: UUID | str, alias: str, *, agent: str | None = None) -> EntityRecord:
@@ -288,7 +288,7 @@ class Memplane(RightsCalls, OperationCalls):
         self, thread_id: str, *, since: int | None = None, user_id: str | None = None, agent: str | None = None
     ) -> ThreadDelta:
         """A thread's revision, and what changed since another."""
-        call = read(f"/v1/threads/{segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
+        call = read_call(f"/v1/threads/{segment(thread_id)}/delta", since=since, user_id=user_id, agent=agent)
         return await self._connection.ask(call, ThreadDelta)
 
     async def thread_turns(
@@ -296,7 +296,7 @@ class Memplane(RightsCalls, OperationCalls):
         after_seq: int | str | None = None, limit: int | None = None, agent: str | None = None,
     ) -> TurnList:  # fmt: skip
         """What was said in a thread, newest first, before a turn's number; or oldest first, after one."""
-        call = read(
+        call = read_call(
             f"/v1/threads/{segment(thread_id)}/turns", user_id=user_id, before_seq=before_seq, after_seq=after_seq,
             limit=limit, agent=agent,
         )  # fmt: skip
@@ -306,12 +306,12 @@ class Memplane(RightsCalls, OperationCalls):
         self, thread_id: str, *, user_id: str | None = None, agent: str | None = None
     ) -> ClosedSession:
         """Close a conversation: what it was about is summed up and stored as a memory."""
-        body = body_of(CloseRequest, given(user_id=user_id, agent=agent))
+        body = body_of(CloseRequest, given_fields(user_id=user_id, agent=agent))
         return await self._connection.ask(write(f"/v1/sessions/{segment(thread_id)}/close", body), ClosedSession)
 
     async def checkpoint(self, thread_id: str, *, user_id: str | None = None) -> CheckpointRecord:
         """The state of a supervisor in a thread."""
-        return await self._connection.ask(read(checkpoint_path(thread_id), user_id=user_id), CheckpointRecord)
+        return await self._connection.ask(read_call(checkpoint_path(thread_id), user_id=user_id), CheckpointRecord)
 
     async def save_checkpoint(
         self, thread_id: str, *, version: int | None = None, **sections: Unpack[CheckpointFields]
@@ -331,7 +331,7 @@ class Memplane(RightsCalls, OperationCalls):
 
     async def health(self) -> Health:
         """Whether the process answers."""
-        return await self._connection.ask(read("/healthz"), Health)
+        return await self._connection.ask(read_call("/healthz"), Health)
 
     async def ready(self) -> Health:
         """Whether its database answers too; ``unavailable`` is an answer here, and no error."""
@@ -341,7 +341,7 @@ class Memplane(RightsCalls, OperationCalls):
         self, *, cursor: str | None = None, limit: int | None = None, **fields: Unpack[ListFields]
     ) -> MemoryList:
         """A page of memories, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(read("/v1/memories", cursor=cursor, limit=limit, **fields), MemoryList)
+        return await self._connection.ask(read_call("/v1/memories", cursor=cursor, limit=limit, **fields), MemoryList)
 
     async def list(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ListFields]

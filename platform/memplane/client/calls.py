@@ -31,7 +31,7 @@ def _told(error: ValueError, kind: type[Message]) -> str:
     return joined_mistakes(error.errors(include_input=False, include_url=False), kind)
 
 
-def renamed(fields: Mapping[str, object], name: str, wire: str) -> dict[str, object]:
+def rename_field(fields: Mapping[str, object], name: str, wire: str) -> dict[str, object]:
     """Fields with one of them under the name that it has on the wire."""
     return {wire if given == name else given: value for given, value in fields.items()}
 
@@ -48,12 +48,12 @@ def delete_once(path: str, **parameters: object) -> Call:
     return Call("DELETE", path, parameters=query_of(**parameters), headers=once, repeatable=True)
 
 
-def given(**fields: object) -> dict[str, object]:
+def given_fields(**fields: object) -> dict[str, object]:
     """The fields that were given; ``None`` means that one was not."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def read(path: str, **parameters: object) -> Call:
+def read_call(path: str, **parameters: object) -> Call:
     """A read, which can be sent again."""
     return Call("GET", path, parameters=query_of(**parameters), repeatable=True)
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from typing import Unpack
 
-from memplane.client.calls import body_of, read
+from memplane.client.calls import body_of, read_call
 from memplane.client.connection import Call, Connection
 from memplane.client.fields import EventFields
 from memplane.client.paging import PAGE_SIZE, each_of
@@ -22,13 +22,15 @@ class OperationCalls:
         self, *, user_id: str | None = None, days: int | None = None, agent: str | None = None
     ) -> StatisticsRecord:
         """What there is, of what the key may see, and the share of turns that needed recall on demand."""
-        return await self._connection.ask(read("/v1/stats", user_id=user_id, days=days, agent=agent), StatisticsRecord)
+        return await self._connection.ask(
+            read_call("/v1/stats", user_id=user_id, days=days, agent=agent), StatisticsRecord
+        )
 
     async def events(
         self, *, cursor: str | None = None, limit: int | None = None, **fields: Unpack[EventFields]
     ) -> EventList:
         """A page of what was done, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(read("/v1/events", cursor=cursor, limit=limit, **fields), EventList)
+        return await self._connection.ask(read_call("/v1/events", cursor=cursor, limit=limit, **fields), EventList)
 
     async def all_events(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[EventFields]
@@ -39,7 +41,7 @@ class OperationCalls:
 
     async def policy(self, *, of_agent: str | None = None) -> PolicyRecord:
         """The policy in force, and what each agent, or one, may do. For keys with `admin`."""
-        return await self._connection.ask(read(_POLICY, agent=of_agent), PolicyRecord)
+        return await self._connection.ask(read_call(_POLICY, agent=of_agent), PolicyRecord)
 
     async def check_policy(self, files: Mapping[str, str]) -> PolicyCheck:
         """Whether the policy in force, with these files in the place of its own, would be right. For `admin`."""

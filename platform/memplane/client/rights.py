@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Unpack
 from uuid import UUID
 
-from memplane.client.calls import body_of, given, proposal_path, read, segment, write
+from memplane.client.calls import body_of, given_fields, proposal_path, read_call, segment, write
 from memplane.client.connection import Call, Connection
 from memplane.client.fields import (
     ConflictFields,
@@ -58,7 +58,7 @@ class RightsCalls:
 
     async def consents(self, **fields: Unpack[ConsentFields]) -> ConsentList:
         """A page of proposals for sensitive fields, newest first; ``cursor`` is the ``next`` of the page before."""
-        return await self._connection.ask(read("/v1/consents", **fields), ConsentList)
+        return await self._connection.ask(read_call("/v1/consents", **fields), ConsentList)
 
     async def all_consents(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[ConsentNarrowing]
@@ -69,7 +69,7 @@ class RightsCalls:
 
     async def tombstones(self, **fields: Unpack[TombstoneFields]) -> TombstoneList:
         """A page of verdicts by which values are refused, newest first."""
-        return await self._connection.ask(read("/v1/tombstones", **fields), TombstoneList)
+        return await self._connection.ask(read_call("/v1/tombstones", **fields), TombstoneList)
 
     async def all_tombstones(
         self, *, page_size: int = PAGE_SIZE, **fields: Unpack[TombstoneNarrowing]
@@ -82,19 +82,19 @@ class RightsCalls:
         self, tombstone_id: UUID | str, *, reason: str | None = None, agent: str | None = None
     ) -> LiftOutcome:
         """Take a verdict back: its values can be stored again."""
-        body = body_of(LiftRequest, given(reason=reason, agent=agent))
+        body = body_of(LiftRequest, given_fields(reason=reason, agent=agent))
         return await self._connection.ask(write(f"/v1/tombstones/{segment(str(tombstone_id))}/lift", body), LiftOutcome)
 
     async def conflicts(self, **fields: Unpack[ConflictFields]) -> ConflictList:
         """A page of pairs that may contradict each other, newest first; ``cursor`` is ``next`` of the page before."""
-        return await self._connection.ask(read("/v1/conflicts", **fields), ConflictList)
+        return await self._connection.ask(read_call("/v1/conflicts", **fields), ConflictList)
 
     async def decide_conflict(
         self, conflict_id: UUID | str, verdict: ConflictVerdict | str, *, dry_run: bool | None = None,
         agent: str | None = None,
     ) -> ConflictOutcome:  # fmt: skip
         """Keep both memories (``keep_both``), or only the ``newer`` or the ``older`` one."""
-        body = body_of(ConflictVerdictRequest, given(verdict=verdict, dry_run=dry_run, agent=agent))
+        body = body_of(ConflictVerdictRequest, given_fields(verdict=verdict, dry_run=dry_run, agent=agent))
         return await self._connection.ask(
             write(f"/v1/conflicts/{segment(str(conflict_id))}/decide", body), ConflictOutcome
         )
@@ -103,7 +103,7 @@ class RightsCalls:
         self, proposal_id: UUID | str, *, dry_run: bool | None = None, agent: str | None = None
     ) -> ConsentOutcome:
         """The person agrees to a proposal: the value holds from now on."""
-        body = body_of(ApproveRequest, given(dry_run=dry_run, agent=agent))
+        body = body_of(ApproveRequest, given_fields(dry_run=dry_run, agent=agent))
         call = write(f"{proposal_path(proposal_id)}/approve", body)
         return await self._connection.ask(call, ConsentOutcome)
 
@@ -112,7 +112,7 @@ class RightsCalls:
         agent: str | None = None,
     ) -> ConsentOutcome:  # fmt: skip
         """The person refuses a proposal: the value does not come back for this field."""
-        body = body_of(RefuseRequest, given(reason=reason, dry_run=dry_run, agent=agent))
+        body = body_of(RefuseRequest, given_fields(reason=reason, dry_run=dry_run, agent=agent))
         call = write(f"{proposal_path(proposal_id)}/reject", body)
         return await self._connection.ask(call, ConsentOutcome)
 
@@ -120,7 +120,7 @@ class RightsCalls:
         self, proposal_id: UUID | str, turn_id: UUID | str, *, dry_run: bool | None = None, agent: str | None = None
     ) -> ConsentOutcome:
         """The user agreed in the chat, in a turn that is later than the proposal."""
-        body = body_of(AckRequest, given(turn_id=turn_id, dry_run=dry_run, agent=agent))
+        body = body_of(AckRequest, given_fields(turn_id=turn_id, dry_run=dry_run, agent=agent))
         call = write(f"{proposal_path(proposal_id)}/ack", body)
         return await self._connection.ask(call, ConsentOutcome)
 
@@ -128,18 +128,18 @@ class RightsCalls:
         self, items: Iterable[BulkItem | DecisionEntry], *, dry_run: bool | None = None, agent: str | None = None
     ) -> BulkOutcome:
         """Decide on up to 100 proposals, each for itself."""
-        body = body_of(BulkRequest, {"items": [*items]} | given(dry_run=dry_run, agent=agent))
+        body = body_of(BulkRequest, {"items": [*items]} | given_fields(dry_run=dry_run, agent=agent))
         return await self._connection.ask(write("/v1/consents/bulk", body), BulkOutcome)
 
     async def user_context(self, user_id: str, *, agent: str | None = None) -> UserContext:
         """The decided fields of a user's profile."""
-        return await self._connection.ask(read(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
+        return await self._connection.ask(read_call(f"/v1/users/{segment(user_id)}/context", agent=agent), UserContext)
 
     async def set_time_zone(
         self, user_id: str, time_zone: str | None, *, dry_run: bool | None = None, agent: str | None = None
     ) -> UserContextOutcome:
         """Set what relative dates mean in what a user says, by an IANA name; ``None`` removes it."""
-        body = body_of(UserContextChange, {"time_zone": time_zone} | given(dry_run=dry_run, agent=agent))
+        body = body_of(UserContextChange, {"time_zone": time_zone} | given_fields(dry_run=dry_run, agent=agent))
         call = Call("PATCH", f"/v1/users/{segment(user_id)}/context", body)
         return await self._connection.ask(call, UserContextOutcome)
 
@@ -148,7 +148,7 @@ class RightsCalls:
         dry_run: bool | None = None, agent: str | None = None,
     ) -> Recovered:  # fmt: skip
         """Bring a page of what was deleted or archived of a user since a moment back; ``cursor`` is ``next`` of it."""
-        asked = given(user_id=user_id, since=since, cursor=cursor, limit=limit, dry_run=dry_run, agent=agent)
+        asked = given_fields(user_id=user_id, since=since, cursor=cursor, limit=limit, dry_run=dry_run, agent=agent)
         return await self._connection.ask(write("/v1/admin/restore", body_of(RestoreRequest, asked)), Recovered)
 
     async def purge(
@@ -156,7 +156,7 @@ class RightsCalls:
         limit: int | None = None, dry_run: bool | None = None, agent: str | None = None,
     ) -> Purged:  # fmt: skip
         """Remove a deleted memory for good, or those of a user: what is due, or all that is deleted (``early``)."""
-        asked = given(
+        asked = given_fields(
             memory_id=memory_id, user_id=user_id, early=early, limit=limit, dry_run=dry_run, agent=agent
         )  # fmt: skip
         return await self._connection.ask(write("/v1/admin/purge", body_of(PurgeRequest, asked)), Purged)
@@ -166,17 +166,17 @@ class RightsCalls:
         agent: str | None = None,
     ) -> RevertReceipt:  # fmt: skip
         """Take back what one key or agent wrote, changed and decided since a moment; ask until it is ``finished``."""
-        asked = given(key_id=key_id, of_agent=of_agent, since=since, dry_run=dry_run or None, agent=agent)
+        asked = given_fields(key_id=key_id, of_agent=of_agent, since=since, dry_run=dry_run or None, agent=agent)
         return await self._connection.ask(write("/v1/admin/revert", body_of(RevertRequest, asked)), RevertReceipt)
 
     async def collect(self, user_id: str, *, dry_run: bool = False) -> CollectionRecord:
         """Collect what a user keeps no longer: expiry, TTL, layers, size and purge; in a dry run, only count it."""
-        body = body_of(CollectionRequest, given(user_id=user_id, dry_run=dry_run or None))
+        body = body_of(CollectionRequest, given_fields(user_id=user_id, dry_run=dry_run or None))
         return await self._connection.ask(write("/v1/admin/gc", body), CollectionRecord)
 
     async def quotas(self, user_id: str | None = None) -> Quotas:
         """How much is stored in the tenant, and of a user, and how much may be."""
-        return await self._connection.ask(read("/v1/quotas", user_id=user_id), Quotas)
+        return await self._connection.ask(read_call("/v1/quotas", user_id=user_id), Quotas)
 
     async def export(self, user_id: str | None, *, agent: str | None = None) -> AsyncGenerator[bytes, None]:
         """All that is known of a user, as lines of JSON; each piece is some whole lines. It is not tried again.
@@ -186,7 +186,7 @@ class RightsCalls:
         Raises:
             UnexpectedAnswer: it ended before its end, or lines are missing; what came before is not all.
         """
-        pieces = self._connection.pieces(read(f"{_whole(user_id)}/export", agent=agent))
+        pieces = self._connection.pieces(read_call(f"{_whole(user_id)}/export", agent=agent))
         async with aclosing(pieces), aclosing(whole_lines(pieces)) as lines:
             async for some in lines:
                 yield some
@@ -200,7 +200,7 @@ class RightsCalls:
         A batch that names another one (``after``) may be sent while that one is at work: it is stored after it, or not
         at all (`out_of_order`), and then to be sent again under its name.
         """
-        asked = given(lines=[*lines], mode="restore" if restore else "add", agent=agent)
+        asked = given_fields(lines=[*lines], mode="restore" if restore else "add", agent=agent)
         headers = {"Idempotency-Key": once} if once else {}
         headers |= {"Idempotency-After": after} if after else {}
         call = write(f"{_whole(user_id)}/import", body_of(ImportRequest, asked), headers)
@@ -208,14 +208,14 @@ class RightsCalls:
 
     async def merge_user(self, user_id: str, into: str, *, dry_run: bool = False) -> UserMergeReceipt:
         """Make everything of a user, such as an anonymous one, another user's; it can be undone for some time."""
-        body = body_of(UserMergeRequest, {"into": into} | given(dry_run=dry_run or None))
+        body = body_of(UserMergeRequest, {"into": into} | given_fields(dry_run=dry_run or None))
         return await self._connection.ask(write(f"/v1/users/{segment(user_id)}/merge", body), UserMergeReceipt)
 
     async def user_merges(
         self, *, user_id: str | None = None, cursor: UUID | str | None = None, limit: int | None = None
     ) -> UserMergeList:
         """A page of merges of users, newest first, standing and undone ones; of a user, or of all."""
-        call = read("/v1/admin/user-merges", user_id=user_id, cursor=cursor, limit=limit)
+        call = read_call("/v1/admin/user-merges", user_id=user_id, cursor=cursor, limit=limit)
         return await self._connection.ask(call, UserMergeList)
 
     async def all_user_merges(
@@ -227,12 +227,12 @@ class RightsCalls:
 
     async def unmerge_user(self, user_id: str, *, dry_run: bool = False) -> UserUnmergeReceipt:
         """Give a merged user back what was not changed since."""
-        body = body_of(UserUnmergeRequest, given(dry_run=dry_run or None))
+        body = body_of(UserUnmergeRequest, given_fields(dry_run=dry_run or None))
         return await self._connection.ask(write(f"/v1/users/{segment(user_id)}/unmerge", body), UserUnmergeReceipt)
 
     async def erase(self, user_id: str, *, confirm: str | None = None, dry_run: bool = False) -> ErasureReceipt:
         """Erase a user, whose name is to be said again (``confirm``); ask again until it is ``finished``."""
-        asked = given(confirm=confirm, dry_run=dry_run or None)
+        asked = given_fields(confirm=confirm, dry_run=dry_run or None)
         call = write(f"/v1/users/{segment(user_id)}/erase", body_of(EraseRequest, asked))
         return await self._connection.ask(call, ErasureReceipt)
 

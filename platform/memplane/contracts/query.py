@@ -20,7 +20,7 @@ def _day_or_time(value: object) -> object:
     return f"{value}T00:00:00Z" if isinstance(value, str) and len(value) == _DAY else value
 
 
-def listed(value: str | list[str] | None) -> list[str]:
+def as_list(value: str | list[str] | None) -> list[str]:
     """What may be given as one or as several, as several."""
     return [] if value is None else [value] if isinstance(value, str) else value
 
@@ -136,7 +136,7 @@ class QueryRequest(Request):
     @model_validator(mode="after")
     def _categories_agree(self) -> "QueryRequest":
         named = self.filters.category
-        if named is not None and self.categories is not None and set(self.categories) != set(listed(named)):
+        if named is not None and self.categories is not None and set(self.categories) != set(as_list(named)):
             raise ValueError("filters.category: names other categories than categories; leave one of them out")
         return self
 

@@ -21,241 +21,241 @@ class MemplaneError(Exception):
         self.extra: Mapping[str, object] = extra
 
 
-class Invalid(MemplaneError):
+class InvalidRequest(MemplaneError):
     """The request cannot be understood or accepted as it is."""
 
     code = "invalid_request"
 
 
-class InvalidText(Invalid):
+class InvalidText(InvalidRequest):
     """Text holds something that cannot be stored (NUL, lone surrogate) or is empty."""
 
     code = "invalid_text"
 
 
-class UndeclaredType(Invalid):
+class UndeclaredType(InvalidRequest):
     """A value of a type that the checkpointer was not told of: read back it would be something else."""
 
     code = "undeclared_type"
 
 
-class WritingConstraintViolated(Invalid):
+class WritingConstraintViolated(InvalidRequest):
     """A memory's text breaks the writing rules of its type."""
 
     code = "writing_constraint"
 
 
-class UnknownSource(Invalid):
+class UnknownSource(InvalidRequest):
     """A source is no turn or memory that the writer may read."""
 
     code = "unknown_source"
 
 
-class PersonalDataRefused(Invalid):
+class PersonalDataRefused(InvalidRequest):
     """The text holds personal data of a kind that the policy keeps out of the category."""
 
     code = "personal_data_refused"
 
 
-class InvalidInterval(Invalid):
+class InvalidInterval(InvalidRequest):
     """The end of what is said lies at its beginning, or before it."""
 
     code = "invalid_interval"
 
 
-class UnknownCategory(Invalid):
+class UnknownCategory(InvalidRequest):
     """A category that the policy does not know."""
 
     code = "unknown_category"
 
 
-class CategoryNotShared(Invalid):
+class CategoryNotShared(InvalidRequest):
     """A category that holds no knowledge about no user."""
 
     code = "category_not_shared"
 
 
-class UnknownRanking(Invalid):
+class UnknownRanking(InvalidRequest):
     """A ranking profile that the policy does not know."""
 
     code = "unknown_ranking"
 
 
-class AmbiguousThread(Invalid):
+class AmbiguousThread(InvalidRequest):
     """A thread id that more than one of the caller's users has; the user must be named."""
 
     code = "user_required"
 
 
-class UnsupportedVersion(Invalid):
+class UnsupportedVersion(InvalidRequest):
     """A file of another version than this server reads."""
 
     code = "unsupported_version"
 
 
-class LimitExceeded(Invalid):
+class LimitExceeded(InvalidRequest):
     """More than the stated limit was asked for or sent."""
 
     code = "limit_exceeded"
 
 
-class Unauthenticated(MemplaneError):
+class AuthenticationRequired(MemplaneError):
     """No credentials, or credentials that do not hold."""
 
     code = "unauthenticated"
 
 
-class TenantRemoved(Unauthenticated):
+class TenantRemoved(AuthenticationRequired):
     """The tenant was removed, or is being removed: no credentials of it hold."""
 
     code = "tenant_removed"
 
 
-class Forbidden(MemplaneError):
+class AccessForbidden(MemplaneError):
     """The principal may not do this."""
 
     code = "forbidden"
 
 
-class CategoryForbidden(Forbidden):
+class CategoryForbidden(AccessForbidden):
     """A requested category is outside the agent's allowlist."""
 
     code = "category_forbidden"
 
 
-class AgentForbidden(Forbidden):
+class AgentForbidden(AccessForbidden):
     """The key may not speak for the named agent."""
 
     code = "agent_forbidden"
 
 
-class UserForbidden(Forbidden):
+class UserForbidden(AccessForbidden):
     """The key may not touch the named user."""
 
     code = "user_forbidden"
 
 
-class ScopeForbidden(Forbidden):
+class ScopeForbidden(AccessForbidden):
     """The key lacks the scope that this operation needs."""
 
     code = "scope_forbidden"
 
 
-class VisibilityForbidden(Forbidden):
+class VisibilityForbidden(AccessForbidden):
     """The principal's trust does not reach the named visibility."""
 
     code = "visibility_forbidden"
 
 
-class NotFound(MemplaneError):
+class RecordNotFound(MemplaneError):
     """Absent, or not the caller's: the two give the same answer."""
 
     code = "not_found"
 
 
-class Conflict(MemplaneError):
+class StateConflict(MemplaneError):
     """The state of the record does not allow this."""
 
     code = "conflict"
 
 
-class VersionConflict(Conflict):
+class VersionMismatch(StateConflict):
     """The record changed since the version that the caller holds."""
 
     code = "version_conflict"
 
 
-class StaleCheckpoint(Conflict):
+class StaleCheckpoint(StateConflict):
     """Another writer has continued the thread since this one read it; stored, it would fork the lineage."""
 
     code = "stale_checkpoint"
 
 
-class CheckpointMismatch(Conflict):
+class CheckpointMismatch(StateConflict):
     """A checkpoint holds a value that its declared type no longer accepts."""
 
     code = "checkpoint_mismatch"
 
 
-class CheckpointNeeded(Conflict):
+class CheckpointNeeded(StateConflict):
     """A checkpoint that would stay cannot be read without one that would go."""
 
     code = "checkpoint_needed"
 
 
-class OutOfOrder(Conflict):
+class OutOfOrder(StateConflict):
     """The request that this one comes after was not carried out."""
 
     code = "out_of_order"
 
 
-class ValueRejected(Conflict):
+class ValueRejected(StateConflict):
     """A person rejected or erased this value: it is not stored again, whoever says it."""
 
     code = "value_rejected"
 
 
-class UserErased(Conflict):
+class UserErased(StateConflict):
     """The user is being erased, or was since the request came: nothing of it is stored."""
 
     code = "user_erased"
 
 
-class UserMerged(Conflict):
+class UserMerged(StateConflict):
     """The user was merged into another one, whose name is to be used from now on."""
 
     code = "user_merged"
 
 
-class ProposalExpired(Conflict):
+class ProposalExpired(StateConflict):
     """Nobody decided on the proposal in time: it applies nothing any more."""
 
     code = "proposal_expired"
 
 
-class ProposalOutdated(Conflict):
+class ProposalOutdated(StateConflict):
     """The proposal's words state another sensitive field besides, and that one was decided otherwise since."""
 
     code = "proposal_outdated"
 
 
-class LessTrustedWords(Conflict):
+class LessTrustedWords(StateConflict):
     """The change leaves words of a less trusted writer in a memory that would take the caller's authority."""
 
     code = "less_trusted_words"
 
 
-class AlreadyDecided(Conflict):
+class AlreadyDecided(StateConflict):
     """The opposite was decided on the proposal before."""
 
     code = "already_decided"
 
 
-class ConsentRequired(Conflict):
+class ConsentRequired(StateConflict):
     """The change would take a sensitive field of the profile away without a word of the person."""
 
     code = "consent_required"
 
 
-class NotAnAgreement(Invalid):
+class NotAnAgreement(InvalidRequest):
     """The turn does not acknowledge the proposal."""
 
     code = "not_an_agreement"
 
 
-class TurnUnvouched(Invalid):
+class TurnUnvouched(InvalidRequest):
     """The turn was recorded by a key that may not record what a person says."""
 
     code = "turn_unvouched"
 
 
-class TrustTooLow(Forbidden):
+class TrustTooLow(AccessForbidden):
     """The caller is trusted less than whoever stands behind the memory, or than the key that it would give."""
 
     code = "trust_too_low"
 
 
-class IdempotencyMismatch(Invalid):
+class IdempotencyMismatch(InvalidRequest):
     """The idempotency key was used for another request before."""
 
     code = "idempotency_mismatch"
@@ -267,7 +267,7 @@ class PolicyError(MemplaneError):
     code = "policy_invalid"
 
 
-class PolicyRejected(Conflict):
+class PolicyRejected(StateConflict):
     """The policy files are wrong, and the policy before stays in force; the detail names file, line and key."""
 
     code = "policy_rejected"
@@ -285,7 +285,7 @@ class SettingsError(MemplaneError):
     code = "settings_invalid"
 
 
-class RateLimited(MemplaneError):
+class RateLimitExceeded(MemplaneError):
     """The key asks too often; ``retry_after`` says after how many seconds it may again."""
 
     code = "rate_limited"

@@ -9,8 +9,8 @@ from contextlib import aclosing
 from pydantic_core import to_json
 
 from memplane.application.records import ContextField, Proposal
-from memplane.application.transfer.exports import Exported, Exports
-from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Record, Relation, Tombstone
+from memplane.application.transfer.exports import Exports, ExportStream
+from memplane.application.transfer.portable_records import MemoryRelation, Mentioning, NamedEntity, Record, Tombstone
 from memplane.contracts.transfer import END, FORMAT, HEADER, VERSION
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import Turn
@@ -19,7 +19,7 @@ _NAMES: Mapping[type[Record], str] = {
     Turn: "turn",
     NamedEntity: "entity",
     Mentioning: "memory",
-    Relation: "relation",
+    MemoryRelation: "relation",
     HistoryEntry: "history",
     Proposal: "proposal",
     ContextField: "field",
@@ -36,7 +36,7 @@ _KEPT: Mapping[type[Record], frozenset[str]] = {
 }
 
 
-async def export_lines(exports: Exports, export: Exported) -> AsyncGenerator[bytes, None]:
+async def export_lines(exports: Exports, export: ExportStream) -> AsyncGenerator[bytes, None]:
     """A header, records, and an end that counts them; several lines at a time.
 
     Raises:
@@ -61,7 +61,7 @@ def _lines_of(page: Sequence[Record]) -> bytes:
     return b"".join(_line(_fields(record)) for record in page)
 
 
-def _header_of(export: Exported) -> bytes:
+def _header_of(export: ExportStream) -> bytes:
     """The first line."""
     about = {"user": export.user_id or None, "exported_at": export.exported_at, "policy": export.policy}
     return _line(

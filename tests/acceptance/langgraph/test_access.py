@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 from memplane.domain.errors import (
     CategoryForbidden,
     MemplaneError,
-    NotFound,
+    RecordNotFound,
     ScopeForbidden,
     UserForbidden,
     VisibilityForbidden,
@@ -68,7 +68,7 @@ def test_a_key_needs_the_scope_and_no_other(place: Database | File, operation: O
             await operation.call(without, "ana", "tasks")
         try:
             await operation.call(made(speaker(tenant, operation.agent, scopes=operation.scopes)), "ana", "tasks")
-        except NotFound:  # of what is not there yet: it was looked for
+        except RecordNotFound:  # of what is not there yet: it was looked for
             assert operation.name == "acopy_thread"
 
     with_each(place, operation, work)
@@ -104,7 +104,7 @@ def test_who_may_not_read_conversations_has_no_checkpoints(place: Database | Fil
             await operation.call(made(speaker(tenant, "planner", scopes=EVERYTHING)), "ana", "tasks")
         with pytest.raises(VisibilityForbidden):
             await operation.call(made(speaker(tenant, trust=Trust.PUBLIC, scopes=EVERYTHING)), "ana", "tasks")
-        with contextlib.suppress(NotFound):  # of what is not there yet: it was looked for
+        with contextlib.suppress(RecordNotFound):  # of what is not there yet: it was looked for
             await operation.call(made(speaker(tenant, scopes=EVERYTHING)), "ana", "tasks")
 
     with_each(place, operation, work)
@@ -130,7 +130,7 @@ def test_another_tenant_s_rows_are_not_there(database: Database, operation: Oper
             try:
                 await operation.call(stranger, "ana", "tasks")
             except MemplaneError as refusal:
-                assert isinstance(refusal, NotFound)  # noqa: PT017 - nothing of that name is there
+                assert isinstance(refusal, RecordNotFound)  # noqa: PT017 - nothing of that name is there
         assert await look.call(mine, "ana", "tasks") == before
 
     with_each(database, operation, work)

@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode
 
 import memplane
 from memplane.client import Forbidden, Memplane
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.entrypoints.langgraph import MemoryHooks, MemoryState, MemoryTools
 from support.callers import Tenant
 from support.graphs import at
@@ -165,9 +165,9 @@ def test_a_model_cannot_say_whose_memory_it_is(run: Run) -> None:
             assert "not_found" not in (await use(tools, verb, memory_id=id_in(stored), config=other)).text
         hooks = MemoryHooks(supervisor, user_id=USER)
         for wrong in (at(THREAD, "bo"), {"configurable": {"thread_id": THREAD, "user_id": None}}, {"configurable": {}}):
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidRequest):
                 await (MemoryHooks(supervisor) if "bo" not in str(wrong) else hooks).recall({}, wrong)
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidRequest):
             MemoryTools(planner).all(["memory_everything"])
         assert [each.name for each in tools.all(["memory_query"])] == ["memory_query"]
 

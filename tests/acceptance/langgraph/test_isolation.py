@@ -10,15 +10,15 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from memplane.application.keys.api_keys import NewKey
-from memplane.bootstrap import opened
+from memplane.bootstrap import open_application
 from memplane.domain.errors import (
     AmbiguousThread,
+    AuthenticationRequired,
     CategoryForbidden,
-    Invalid,
+    InvalidRequest,
     MemplaneError,
-    NotFound,
+    RecordNotFound,
     ScopeForbidden,
-    Unauthenticated,
     UserForbidden,
     VisibilityForbidden,
 )
@@ -201,7 +201,7 @@ def test_a_key_opens_the_saver_until_it_is_revoked(place: Database | File) -> No
     tenant = place.new_tenant()
 
     async def run() -> None:
-        async with opened(place.url) as application:
+        async with open_application(place.url) as application:
             new = NewKey("supervisor", Trust.FULL, scopes=(KeyScope.CHECKPOINT,), users=("ana",))
             stored, credential = await application.keys.create(tenant, new)
             async with MemplaneSaver.open(place.url, key=credential) as saver:
@@ -209,12 +209,12 @@ def test_a_key_opens_the_saver_until_it_is_revoked(place: Database | File) -> No
                 with pytest.raises(UserForbidden):
                     await saver.aget_tuple(at(THREAD, "bo"))
                 await application.keys.revoke(tenant, stored.key_id)
-                with pytest.raises(Unauthenticated):
+                with pytest.raises(AuthenticationRequired):
                     await saver.aget_tuple(at(THREAD))
             for wrong in (credential, "mp_0123456789ab_wrong"):
-                with pytest.raises(Unauthenticated):
+                with pytest.raises(AuthenticationRequired):
                     await MemplaneSaver.open(place.url, key=wrong).__aenter__()
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidRequest):
                 await MemplaneSaver.open(place.url).__aenter__()
 
     asyncio.run(run())
@@ -248,7 +248,7 @@ def test_a_caller_without_what_is_needed_does_nothing(
                 _ = [one async for one in barred.alist(None)]
             await tampered(barred, "ana", head)
             assert await untouched(mine, head)
-            with pytest.raises(NotFound):
+            with pytest.raises(RecordNotFound):
                 await mine.acopy_thread("absent", "copy")
 
     asyncio.run(run())

@@ -20,11 +20,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from memplane.adapters.langgraph.migration import CheckpointMigration, Fate, MigratedThread
+from memplane.adapters.langgraph.migration import CheckpointMigration, MigratedThread, MigrationOutcome
 from memplane.adapters.langgraph.postgres_source import address, threads_in_database
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import FoundCheckpoint, threads_in
-from memplane.domain.errors import CheckpointMismatch, Invalid, NotFound, UndeclaredType
+from memplane.domain.errors import CheckpointMismatch, InvalidRequest, RecordNotFound, UndeclaredType
 from memplane.entrypoints.langgraph import MemplaneSaver, export_checkpoints
 from support.cluster import Database
 from support.files import File
@@ -106,12 +106,12 @@ def test_everything_is_there_and_a_graph_goes_on(place: Database | File, tmp_pat
         async with savers(place, principal(place.new_tenant())) as (saver,):
             done = await migrated(saver, file)
             assert {each.thread_id: each.fate for each in done} == dict.fromkeys(
-                ("again and again", "asked", "branched"), Fate.COPIED
+                ("again and again", "asked", "branched"), MigrationOutcome.COPIED
             )
             assert all(each.digest and each.checkpoints > 3 for each in done)
             assert sum(each.writes for each in done) > 10
             again = await migrated(saver, file)
-            assert [each.fate for each in again] == [Fate.THERE] * 3
+            assert [each.fate for each in again] == [MigrationOutcome.THERE] * 3
             assert [each.digest for each in again] == [each.digest for each in done]
             assert (await counting(saver).aget_state(at("branched", USER))).values["count"] > 40
             stopped = await asking(saver).aget_state(at("asked", USER))
@@ -119,8 +119,10 @@ def test_everything_is_there_and_a_graph_goes_on(place: Database | File, tmp_pat
             assert stopped.values["messages"][1] == {"n": 1.0, "big": 1e16, "é": "日本"}
             ended = await asking(saver).ainvoke(Command(resume="yes"), at("asked", USER))
             assert ended["messages"][-1] == HumanMessage("yes", id="1")
-            assert [each.fate for each in await migrated(saver, file)] == [Fate.THERE] * 3  # it has gone on since
-            state = await saver._checkpoints.supervised(
+            assert [each.fate for each in await migrated(saver, file)] == [
+                MigrationOutcome.THERE
+            ] * 3  # it has gone on since
+            state = await saver._checkpoints.supervisor_state(
                 saver._caller,
                 saver._checkpoints.thread(saver._caller, "branched", USER),  # type: ignore[arg-type]  # a principal
             )
@@ -155,22 +157,26 @@ def test_an_official_postgres_saver_is_taken_over(place: Database | File, graphs
             migration = CheckpointMigration(saver._checkpoints, saver._caller, serde, USER)  # type: ignore[arg-type]  # a principal
             done = await migration.run(threads_in_database(graphs, serde))
             assert {each.thread_id: each.fate for each in done} == dict.fromkeys(
-                ("again and again", "asked", "branched"), Fate.COPIED
+                ("again and again", "asked", "branched"), MigrationOutcome.COPIED
             )
             assert all(each.digest and each.checkpoints > 3 for each in done)
             assert sum(each.writes for each in done) > 10
             again = await migration.run(threads_in_database(graphs, serde))
-            assert [(each.fate, each.digest) for each in again] == [(Fate.THERE, each.digest) for each in done]
+            assert [(each.fate, each.digest) for each in again] == [
+                (MigrationOutcome.THERE, each.digest) for each in done
+            ]
             async with AsyncPostgresSaver.from_conn_string(graphs) as official:
                 for thread in ("asked", "branched", "again and again"):
                     assert await history(saver, thread, USER) == await history(official, thread, None)
             ended = await asking(saver).ainvoke(Command(resume="yes"), at("asked", USER))
             assert ended["messages"][-1] == HumanMessage("yes", id="1")
-            assert {each.fate for each in await migration.run(threads_in_database(graphs, serde))} == {Fate.THERE}
+            assert {each.fate for each in await migration.run(threads_in_database(graphs, serde))} == {
+                MigrationOutcome.THERE
+            }
             with psycopg.connect(graphs) as source:  # a value that is another one now is not taken for the same
                 source.execute("DELETE FROM checkpoint_blobs WHERE thread_id = 'branched' AND channel = 'messages'")
             changed = await migration.run(threads_in_database(graphs, serde))
-            assert [each.thread_id for each in changed if each.fate is Fate.DIFFERS] == ["branched"]
+            assert [each.thread_id for each in changed if each.fate is MigrationOutcome.DIFFERS] == ["branched"]
 
     asyncio.run(run())
 
@@ -178,9 +184,9 @@ def test_an_official_postgres_saver_is_taken_over(place: Database | File, graphs
 def test_a_database_without_a_saver_and_one_that_is_away_are_refused(graphs: str) -> None:
     serde = StrictSerializer(())
     assert len(list(threads_in_database(graphs, serde))) == 3, "the control"
-    with pytest.raises(Invalid, match="PostgresSaver"):
+    with pytest.raises(InvalidRequest, match="PostgresSaver"):
         list(threads_in_database(graphs.replace("%3Dgraphs", "%3Dnowhere"), serde))
-    with pytest.raises(Invalid) as away:
+    with pytest.raises(InvalidRequest) as away:
         list(threads_in_database("postgresql://ana:secret@127.0.0.1:1/none", serde))
     assert "secret" not in str(away.value)
     assert address("postgresql://ana:secret@db:5432/graphs?options=x") == "postgresql://db:5432/graphs"
@@ -210,7 +216,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(place: Database | File, tmp
             with pytest.raises(KeyboardInterrupt):
                 await migrated(saver, file, told=stop)
             assert len({one.config["configurable"]["thread_id"] async for one in saver.alist(None)}) == 1
-            assert [each.fate for each in await migrated(saver, file)] == [Fate.THERE, Fate.COPIED, Fate.COPIED]
+            assert [each.fate for each in await migrated(saver, file)] == [
+                MigrationOutcome.THERE,
+                MigrationOutcome.COPIED,
+                MigrationOutcome.COPIED,
+            ]
 
     asyncio.run(run())
 
@@ -222,8 +232,8 @@ def test_what_is_there_already_is_never_written_over(place: Database | File, tmp
             await counting(saver).ainvoke({"count": 7, "messages": ["mine"]}, at("asked", USER))
             before = await history(saver, "asked", USER)
             done = {each.thread_id: each for each in await migrated(saver, file)}
-            assert done["asked"].fate is Fate.DIFFERS
-            assert done["branched"].fate is Fate.COPIED
+            assert done["asked"].fate is MigrationOutcome.DIFFERS
+            assert done["branched"].fate is MigrationOutcome.COPIED
             assert await history(saver, "asked", USER) == before
 
     asyncio.run(run())
@@ -242,7 +252,7 @@ def test_types_are_declared_or_the_thread_stays_where_it_is(place: Database | Fi
                 with pytest.raises(UndeclaredType, match="Note"):
                     await migrated(saver, file)
                 assert [one async for one in saver.alist(None)] == []
-                assert [each.fate for each in await migrated(saver, file, [Note])] == [Fate.COPIED]
+                assert [each.fate for each in await migrated(saver, file, [Note])] == [MigrationOutcome.COPIED]
                 found = await saver.aget_tuple(at("noted", USER))
                 assert found is not None
                 assert found.checkpoint["channel_values"]["note"] == Note("mine")
@@ -265,15 +275,15 @@ def test_a_thread_without_a_user_or_with_several_is_refused(place: Database | Fi
                 "of one": [found(user_id="ana"), found()],
             }
             done = await migration.run(threads.items())
-            assert [each.fate for each in done] == [*[Fate.REFUSED] * 3, Fate.COPIED]
-            assert all((each.why is None) == (each.fate is Fate.COPIED) for each in done)
+            assert [each.fate for each in done] == [*[MigrationOutcome.REFUSED] * 3, MigrationOutcome.COPIED]
+            assert all((each.why is None) == (each.fate is MigrationOutcome.COPIED) for each in done)
 
     asyncio.run(run())
 
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     serde = StrictSerializer()
-    with pytest.raises(NotFound):
+    with pytest.raises(RecordNotFound):
         list(threads_in(tmp_path / "absent", serde))
     pickled = {"thread_id": "t", "namespace": "", "id": "1", "parent": None, "metadata": ["null", ""], "values": {}}
     lines = {
@@ -285,9 +295,9 @@ def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     }
     for name, text in lines.items():
         (tmp_path / name).write_text(text)
-        with pytest.raises(CheckpointMismatch if name == "pickle" else Invalid):
+        with pytest.raises(CheckpointMismatch if name == "pickle" else InvalidRequest):
             list(threads_in(tmp_path / name, serde))
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidRequest):
         list(threads_in(File(_other_database(tmp_path)).path, serde))
 
 

@@ -17,7 +17,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 from psycopg.rows import dict_row
 
-from memplane.domain.errors import CheckpointNeeded, Conflict, Invalid, InvalidText, LimitExceeded, UndeclaredType
+from memplane.domain.errors import (
+    CheckpointNeeded,
+    InvalidRequest,
+    InvalidText,
+    LimitExceeded,
+    StateConflict,
+    UndeclaredType,
+)
 from memplane.entrypoints.langgraph import MemplaneSaver
 from support.cluster import Database
 from support.files import File
@@ -258,7 +265,7 @@ def test_pruning_goes_by_count_and_by_age(place: Database | File) -> None:
         assert {(row["channel"], row["version"]) for row in values} <= used
         assert values
         for wrong in ({"keep_last": 0}, {"strategy": "keep_some"}):
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidRequest):
                 await saver.aprune([THREAD], **wrong)
 
     with_saver(place, run, tenant)
@@ -272,7 +279,7 @@ def test_a_copy_is_a_thread_of_its_own(place: Database | File) -> None:
         await graph.ainvoke({"count": 10, "messages": []}, copy)
         assert (await graph.aget_state(copy)).values["count"] == 13
         assert (await graph.aget_state(CONFIG)).values["count"] == 3
-        with pytest.raises(Conflict):
+        with pytest.raises(StateConflict):
             await saver.acopy_thread(THREAD, "copy")
         await saver.adelete_thread(THREAD)
         assert (await graph.aget_state(copy)).values["count"] == 13
@@ -294,8 +301,8 @@ def test_what_the_database_cannot_hold_is_refused_alike(place: Database | File) 
         later = {**empty_checkpoint(), "channel_values": {}, "channel_versions": {"a": "1"}}
         refusals: list[tuple[type[Exception], dict[str, Any], dict[str, Any], dict[str, Any]]] = [
             (InvalidText, after, later, {"deep": [{"a": "\x00"}]}),
-            (Invalid, after, later, {"score": float("nan")}),
-            (Invalid, after, later, {"object": object()}),
+            (InvalidRequest, after, later, {"score": float("nan")}),
+            (InvalidRequest, after, later, {"object": object()}),
             (InvalidText, after, {**later, "channel_versions": {"a\x00": "1"}}, {}),
             (LimitExceeded, {**after, "checkpoint_ns": "n" * 501}, later, {}),
             (LimitExceeded, {**after, "thread_id": "t" * 256}, later, {}),

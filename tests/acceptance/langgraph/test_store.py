@@ -18,15 +18,15 @@ from memplane.application.memories.service import NewMemory
 from memplane.application.recall.recall import Question
 from memplane.bootstrap import Application
 from memplane.domain.errors import (
+    AuthenticationRequired,
     CategoryForbidden,
-    Conflict,
     ConsentRequired,
-    Invalid,
+    InvalidRequest,
     LimitExceeded,
     MemplaneError,
     ScopeForbidden,
+    StateConflict,
     TrustTooLow,
-    Unauthenticated,
     UserForbidden,
     ValueRejected,
     VisibilityForbidden,
@@ -120,7 +120,7 @@ def test_a_key_does_what_its_scopes_and_its_trust_allow(place: Database | File) 
         await refused(ScopeForbidden, writer.aget(TASKS, "w"))
         inner = store_of(application, speaker(tenant, "planner", trust=Trust.INNER))
         assert await inner.aget(TASKS, "k") is None  # it lies in a store that this trust does not see
-        await refused(Conflict, inner.aput(TASKS, "k", {}))
+        await refused(StateConflict, inner.aput(TASKS, "k", {}))
         await inner.aput(TASKS, "shared", {"by": "inner"})
         assert (await full.aget(TASKS, "shared")).value == {"by": "inner"}
         await full.aput(TASKS, "shared", {"by": "full"})
@@ -144,8 +144,8 @@ def test_a_revoked_key_ends_at_once(place: Database | File) -> None:
             await application.storage.write(
                 speaker(tenant).reach, lambda uow: uow.keys.revoke(key.key_id, datetime.now(UTC))
             )
-            await refused(Unauthenticated, store.aget(("tasks",), "k"))
-        with pytest.raises(Invalid):
+            await refused(AuthenticationRequired, store.aget(("tasks",), "k"))
+        with pytest.raises(InvalidRequest):
             async with MemplaneStore.open(place.url, key=secret, category="tasks"):
                 pass
 
@@ -219,7 +219,9 @@ def test_what_a_person_corrects_or_rejects_does_not_come_back_through_the_store(
         assert await store.asearch(TASKS) == []
         await refused(ValueRejected, store.aput(TASKS, "rejected", {"text": "The release is on Monday, says rejected"}))
         await refused(ValueRejected, store.aput(TASKS, "other", {"text": "the release is on monday, says rejected!"}))
-        await refused(Conflict, store.aput(TASKS, "corrected", {"text": "The release is on Monday, says corrected"}))
+        await refused(
+            StateConflict, store.aput(TASKS, "corrected", {"text": "The release is on Monday, says corrected"})
+        )
         for key in ids:
             await store.aput(TASKS, key, {"text": f"The release is on Sunday, says {key}"})
             assert (await store.aget(TASKS, key)).value["text"].startswith("The release is on Sunday")
@@ -288,7 +290,7 @@ def test_an_item_ends_unless_it_is_read(place: Database | File) -> None:
         await store.aput(TASKS, "short", {"a": 3})
         assert (await store.aget(TASKS, "short")).value == {"a": 3}
         assert end() > datetime.now(UTC)
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidRequest):
             await store.aput(TASKS, "short", {}, ttl=-1)
 
     on(place, work)
@@ -304,9 +306,9 @@ def test_a_namespace_is_compared_whole_and_a_user_s_name_exactly(place: Database
             assert [item.value for item in await store.asearch((user,), query="of")] == [{"of": user}]
             assert await store.alist_namespaces(prefix=(user,)) == [(user, "tasks", user)]
         for disguised in (" 1", "1 ", "a  b", "1\t"):
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidRequest):
                 await store.abatch([PutOp((disguised, "tasks"), "k", {"of": "a stranger"})])
-            with pytest.raises(Invalid):
+            with pytest.raises(InvalidRequest):
                 await store.asearch((disguised,))
 
     on(place, work)
@@ -315,12 +317,12 @@ def test_a_namespace_is_compared_whole_and_a_user_s_name_exactly(place: Database
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        ({"nan": float("nan")}, Invalid),
-        ({"huge": 2**63}, Invalid),
-        ({1: "a number for a name"}, Invalid),
-        ({"set": {1}}, Invalid),
-        ({"nul": "\x00"}, Invalid),
-        ({"half": "\ud800"}, Invalid),
+        ({"nan": float("nan")}, InvalidRequest),
+        ({"huge": 2**63}, InvalidRequest),
+        ({1: "a number for a name"}, InvalidRequest),
+        ({"set": {1}}, InvalidRequest),
+        ({"nul": "\x00"}, InvalidRequest),
+        ({"half": "\ud800"}, InvalidRequest),
         ({"long": "x" * 16_001}, LimitExceeded),
         ({"deep": [[[[[[[[1]]]]]]]]}, LimitExceeded),
     ],

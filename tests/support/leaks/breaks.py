@@ -210,7 +210,9 @@ LEAKS: tuple[tuple[Break, str], ...] = (
         "GET /v1/checkpoints/{thread_id:text}",
     ),
     (
-        Break("a history tells words of any category", lambda _: [(browse, "told", lambda entry, _scope: entry)]),
+        Break(
+            "a history tells words of any category", lambda _: [(browse, "redact_entry", lambda entry, _scope: entry)]
+        ),
         "GET /v1/memories/{memory_id}/history",
     ),
     (

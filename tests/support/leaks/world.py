@@ -11,7 +11,7 @@ from memplane.adapters.policy import shipped_policies
 from memplane.application.erasure.erasure_ports import NoLedger
 from memplane.application.keys.api_keys import NewKey
 from memplane.application.memories.gateway import Write
-from memplane.application.memories.placement import Fresh, _stored
+from memplane.application.memories.placement import Candidate, _stored
 from memplane.application.memories.service import prepare
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transaction import UnitOfWork
@@ -21,7 +21,7 @@ from memplane.domain.language.entities import mentions
 from memplane.domain.language.terms import terms
 from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT
 from memplane.domain.memory.memory import new_id
-from memplane.domain.memory.write_decisions import Action, Decision
+from memplane.domain.memory.write_decisions import Action, WriteDecision
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.http import wire_conversion
 from support.callers import SUPERVISING, Tenant
@@ -187,7 +187,7 @@ class World:
                         material = SearchMaterial(terms(memory.text.searchable()), vector)
                         found = mentions(memory.text.searchable())
                         named = await uow.graph.entities(memory.user_id, found, now)
-                        await _stored(write, Fresh(memory, material, agent), Decision(Action.CREATE), named)
+                        await _stored(write, Candidate(memory, material, agent), WriteDecision(Action.CREATE), named)
                     await write.settle(user, thread)
                 return [str(memory.id) for memory in memories]
 

@@ -9,17 +9,17 @@ from memplane.application.jobs import job_runner
 from memplane.application.keys.api_keys import AGENT_SCOPES
 from memplane.application.memories import cascade_delete, placement, service
 from memplane.application.memories.gateway import Write
-from memplane.application.ports import Reader
+from memplane.application.ports import TenantReader
 from memplane.application.recall import recall
 from memplane.application.recall.ranking import By, Ranking
 from memplane.application.recall.search_material import Query
 from memplane.application.transfer import restored_memories
 from memplane.application.turns import extraction, ingestion
-from memplane.domain.language.comparison.comparison import Judgement, Verdict
+from memplane.domain.language.comparison.comparison import ComparisonVerdict, Judgement
 from memplane.domain.memory import tombstones, write_decisions
 from memplane.domain.memory.memory import Memory, TrustState
 from memplane.domain.memory.scope import Scope
-from memplane.domain.memory.write_decisions import Action, Decision
+from memplane.domain.memory.write_decisions import Action, WriteDecision
 from memplane.domain.policy.policy import Policy
 from memplane.domain.ranking import rendering
 from support.access_matrix import Categories, routes
@@ -106,8 +106,8 @@ def _without_proof(original: Function) -> Function:
 
     def judged(*given: Any, **more: Any) -> Judgement:  # noqa: ANN401 - of the function
         found: Judgement = original(*given, **more)
-        alike = found.verdict in {Verdict.RELATED, Verdict.SUSPECTED}
-        return replace(found, verdict=Verdict.CONTRADICTED) if alike else found
+        alike = found.verdict in {ComparisonVerdict.RELATED, ComparisonVerdict.SUSPECTED}
+        return replace(found, verdict=ComparisonVerdict.CONTRADICTED) if alike else found
 
     return judged
 
@@ -115,7 +115,7 @@ def _without_proof(original: Function) -> Function:
 def _filtered_afterwards(original: Function) -> Function:
     """A ranking of the nearest of all categories, of which those in scope are kept."""
 
-    async def ranked(reader: Reader, scope: Scope, query: Query, by: By, _limit: int, **more: object) -> Ranking:
+    async def ranked(reader: TenantReader, scope: Scope, query: Query, by: By, _limit: int, **more: object) -> Ranking:
         whole = replace(scope, categories=(*scope.categories, "event"))
         found = await original(reader, whole, query, by, NEAREST, **more)
         inside = await reader.units(scope, [each.id for each in found.standings])
@@ -176,7 +176,7 @@ BREAKS: tuple[Broken, ...] = (
            lambda tenant: said_again(tenant, JAZZ)),
     Broken(5, "keys of values keep case and signs", (tombstones, "skeleton", str),
            lambda tenant: said_again(tenant, "the user LIKES j\u200bazz!", purged=True)),
-    Broken(6, "what is new overrules nothing", (placement, "decide", always(Decision(Action.CREATE))),
+    Broken(6, "what is new overrules nothing", (placement, "decide", always(WriteDecision(Action.CREATE))),
            lambda tenant: uncorrected(tenant, "a replacement")),
     Broken(6, "what is over counts like what is so", (write_decisions, "is_ended", always(value=False)),
            ended_by_the_past),
@@ -185,11 +185,11 @@ BREAKS: tuple[Broken, ...] = (
            lambda tenant: copies_left(tenant, "of another user")),
     Broken(7, "a file is not compared with tombstones", (restored_memories, "is_rejected", soon(value=False)),
            lambda tenant: restored_rejected(tenant, "restore")),
-    Broken(8, "top_k is forgotten", (recall, "fit", _unbounded(recall.fit, 1)),
+    Broken(8, "top_k is forgotten", (recall, "fit_items", _unbounded(recall.fit_items, 1)),
            lambda tenant: beyond_bounds(tenant, 3, 4096)),
-    Broken(8, "the budget is forgotten", (recall, "fit", _unbounded(recall.fit, 2)),
+    Broken(8, "the budget is forgotten", (recall, "fit_items", _unbounded(recall.fit_items, 2)),
            lambda tenant: beyond_bounds(tenant, HALLS, 25)),
-    Broken(9, "texts stand in a prompt as they are", (rendering, "quoted", lambda text: f'"{text}"'),
+    Broken(9, "texts stand in a prompt as they are", (rendering, "quote_text", lambda text: f'"{text}"'),
            lambda tenant: unfenced(tenant, FORGED_ITEM)),
     Broken(11, "answers are not remembered", (SqlAnswers, "keep", soon(value=True)),
            lambda tenant: done_twice(tenant, "/v1/turns", _TURN, "turns")),
@@ -199,7 +199,7 @@ BREAKS: tuple[Broken, ...] = (
     Broken(13, "what is alike is overruled without proof",
            (write_decisions, "judge", _without_proof(write_decisions.judge)),
            lambda tenant: compatible_ended(tenant, BESIDE["what happens more than once"][0])),
-    Broken(14, "what is lost is not counted", (Write, "lost", always(None)),
+    Broken(14, "what is lost is not counted", (Write, "record_lost_fact", always(None)),
            lambda tenant: uncounted(tenant, ("I love jazz.", "My sister is called Ingrid.")),
            given=((extraction, "extract", _raising),)),
     Broken(14, "what is beyond a limit is not counted", (extraction, "extract", _cut(extraction.extract)),

@@ -11,9 +11,9 @@ from math import exp
 from typing import Any
 from uuid import UUID
 
-from memplane.application.jobs.job_runner import Done
+from memplane.application.jobs.job_runner import RunResult
 from memplane.application.turns.extraction import MAX_DRAWN
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from support.access_matrix import Access
 from support.callers import THREAD, USER, Caller, Json, Tenant
 from support.nights import Night, age, state
@@ -291,8 +291,8 @@ def faded_twice(tenant: Tenant, things: Sequence[str], workers: int = 4) -> list
 
     def tried(worker: Night) -> str:
         try:
-            done: Done = worker.run("decay")
-        except Conflict:
+            done: RunResult = worker.run("decay")
+        except StateConflict:
             return "another"
         return done.outcome
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.schema.types import POSTGRESQL
-from memplane.domain.errors import Conflict, NotFound, NotSupported, StorageError, StorageUnavailable
+from memplane.domain.errors import NotSupported, RecordNotFound, StateConflict, StorageError, StorageUnavailable
 
 MARK = "conversion"
 """The row of the metadata table by which a target knows its conversion; it is no part of the data."""
@@ -64,7 +64,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TableComparison:
     """How one table came out.
 
     Attributes:
@@ -88,7 +88,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConversionResult:
     """A conversion that came to its end.
 
     Attributes:
@@ -100,7 +100,7 @@ class Converted:
     source: str
     target: str
     resumed: bool
-    tables: tuple[Compared, ...]
+    tables: tuple[TableComparison, ...]
 
     @property
     def equal(self) -> bool:
@@ -108,7 +108,7 @@ class Converted:
         return all(each.equal for each in self.tables)
 
 
-class Conversion:
+class TenantConversion:
     """Copies a tenant from a source to a target.
 
     Each batch is one transaction, in the order of the primary key, so an interrupted run leaves the beginning of each
@@ -120,7 +120,7 @@ class Conversion:
         self._target = target
         self._batch = batch
 
-    def run(self, told: Told = lambda _table, _done, _rows: None) -> Converted:
+    def run(self, told: Told = lambda _table, _done, _rows: None) -> ConversionResult:
         """Copy what is missing, and compare everything.
 
         Raises:
@@ -139,7 +139,7 @@ class Conversion:
                 for table in COPIED:
                     copied[table.name] = self._copy(source, table, told)
             compared = tuple(self._compare(source, copied))
-        result = Converted(self._source.name, self._target.name, state is not None, compared)
+        result = ConversionResult(self._source.name, self._target.name, state is not None, compared)
         if result.equal and state != "complete":
             self._mark(identity, "complete")
         return result
@@ -149,7 +149,7 @@ class Conversion:
         t = tables.tenants.c
         born = source.execute(sa.select(t.created_at).where(t.tenant_id == self._source.tenant)).scalar_one_or_none()
         if born is None:
-            raise NotFound(
+            raise RecordNotFound(
                 f"{self._source.name} has no tenant '{self._source.tenant}', or this role may not see it: "
                 "name the tenant with --tenant, and connect as the owner of the schema"
             )
@@ -170,7 +170,9 @@ class Conversion:
             return None
         what = ", ".join(f"{rows} {name}" for name, rows in held.items() if rows)
         begun = "was begun from another source" if mark is not None else "holds data already"
-        raise Conflict(f"{self._target.name} {begun} ({what}): nothing was written; convert into an empty database")
+        raise StateConflict(
+            f"{self._target.name} {begun} ({what}): nothing was written; convert into an empty database"
+        )
 
     def _begin(self, source: sa.Connection, identity: str) -> None:
         """The tenant and the mark, in one transaction."""
@@ -216,12 +218,12 @@ class Conversion:
         stored = {column.name: row[column.name] for column in table.columns if column.computed is None}
         return stored | {"tenant_id": self._target.tenant}
 
-    def _compare(self, source: sa.Connection, copied: dict[str, int]) -> Iterator[Compared]:
+    def _compare(self, source: sa.Connection, copied: dict[str, int]) -> Iterator[TableComparison]:
         with self._target.transaction(snapshot=True) as target:
             for table in COPIED:
                 source_rows, source_hash = _content(source, self._source, table)
                 target_rows, target_hash = _content(target, self._target, table)
-                yield Compared(
+                yield TableComparison(
                     table.name, copied.get(table.name, 0), source_rows, target_rows, source_hash, target_hash
                 )
 

@@ -20,7 +20,7 @@ def file_side(where: str, cleanup: ExitStack, _tenant: str | None, app_role: str
         provisioning.migrate(path)
     elif not path.is_file():
         raise StorageUnavailable(f"{path}: there is no such file")
-    engine = provisioning.checked(path)
+    engine = provisioning.checked_engine(path)
     cleanup.callback(engine.dispose)
     return Side(str(path), engine, DEFAULT_TENANT)
 
@@ -39,6 +39,6 @@ def postgres_side(where: str, cleanup: ExitStack, tenant: str | None, app_role: 
         name = f"the database of {Path(where).absolute()}"
     elif app_role is not None:
         provisioning.migrate(url, app_role)
-    engine = provisioning.checked(url)
+    engine = provisioning.checked_engine(url)
     cleanup.callback(engine.dispose)
     return Side(name if name != url else engine.url.render_as_string(), engine, tenant or DEFAULT_TENANT)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memplane.domain.errors import Invalid, StorageUnavailable
+from memplane.domain.errors import InvalidRequest, StorageUnavailable
 
 Entry = Mapping[str, object]
 
@@ -57,7 +57,7 @@ def read_ledger(path: Path) -> Iterator[dict[str, Any]]:
             try:
                 entry = json.loads(line)
             except ValueError:
-                raise Invalid(f"{path}:{number}: is no line of a ledger of erasures") from None
+                raise InvalidRequest(f"{path}:{number}: is no line of a ledger of erasures") from None
             if not isinstance(entry, dict) or not {"type", "tenant", "subject"} <= entry.keys():
-                raise Invalid(f"{path}:{number}: is no line of a ledger of erasures")
+                raise InvalidRequest(f"{path}:{number}: is no line of a ledger of erasures")
             yield entry

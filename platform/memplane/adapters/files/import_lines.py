@@ -68,7 +68,7 @@ class ImportLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ImportPart:
     """Lines that one agent stores for one user.
 
     Attributes:
@@ -152,7 +152,7 @@ class ImportLines:
             "SELECT detail, count(*) FROM lines WHERE code = ? GROUP BY detail ORDER BY 2 DESC, 1", code
         )
 
-    def unmapped(self) -> dict[str, int]:
+    def unmapped_fields(self) -> dict[str, int]:
         """How many records have which fields that are not imported."""
         return self._counts("SELECT field, records FROM unmapped ORDER BY field")
 
@@ -198,12 +198,12 @@ class ImportLines:
         """How many records there are."""
         return int(self._db.execute("SELECT count(*) FROM lines").fetchone()[0])
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ImportPart]:
         """Lines by user and writer, in an order that does not change."""
         rows = self._db.execute("SELECT user, writer, count(*) FROM lines GROUP BY 1, 2 ORDER BY 1, 2").fetchall()
-        return [Part(*row) for row in rows]
+        return [ImportPart(*row) for row in rows]
 
-    def of_part(self, part: Part, after: int) -> Iterator[tuple[int, str, str | None, str, str, str | None]]:
+    def of_part(self, part: ImportPart, after: int) -> Iterator[tuple[int, str, str | None, str, str, str | None]]:
         """Number, kind, line, code, detail and category of a part's lines, but for the first so many.
 
         Messages come first, by thread; each kind by time.
@@ -217,7 +217,7 @@ class ImportLines:
         self._db.executemany("UPDATE lines SET outcome = ?2 WHERE number = ?1", outcomes)
         self._db.execute("COMMIT")
 
-    def stored(self, part: Part) -> tuple[int, list[str]]:
+    def stored_counts(self, part: ImportPart) -> tuple[int, list[str]]:
         """How many memories of a part were stored, and in which threads messages were."""
         rows = self._db.execute(
             f"SELECT thread, count(*) FROM lines WHERE user IS ? AND writer IS ? AND {_STORED} GROUP BY thread",  # noqa: S608 - a constant
@@ -225,7 +225,7 @@ class ImportLines:
         ).fetchall()
         return sum(count for thread, count in rows if thread is None), [thread for thread, _ in rows if thread]
 
-    def note_found(self, part: Part, names: Iterable[str]) -> None:
+    def note_found(self, part: ImportPart, names: Iterable[str]) -> None:
         """Note which external ids are there."""
         self._db.execute("BEGIN")
         self._db.executemany(

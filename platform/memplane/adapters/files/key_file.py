@@ -35,7 +35,7 @@ class KeyFile:
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise SettingsError(f"{path}: is no key file ({error}); move it away and new keys will be made") from error
 
-    def replaced(self, key_id: str, credential: str) -> "KeyFile | None":
+    def with_credential(self, key_id: str, credential: str) -> "KeyFile | None":
         """The file with a new credential in the place of a key's; ``None`` when it does not hold that key."""
         old = f"mp_{key_id}_"
         agents = {agent: credential if held.startswith(old) else held for agent, held in self.agents.items()}

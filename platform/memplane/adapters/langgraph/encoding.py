@@ -20,13 +20,13 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.application.checkpoints.checkpoint_records import (
     Blob,
+    CheckpointSummary,
+    Namespace,
     NewCheckpoint,
-    Place,
     StoredCheckpoint,
-    Summary,
     TaskWrite,
 )
-from memplane.domain.errors import Invalid, InvalidText
+from memplane.domain.errors import InvalidRequest, InvalidText
 from memplane.domain.language.text import refuse_unstorable
 
 MESSAGES, CONTEXT = "messages", "memory_context"
@@ -98,7 +98,7 @@ def _document(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise Invalid(f"{name}: {error}", field=name) from error
+        raise InvalidRequest(f"{name}: {error}", field=name) from error
     _refuse_unstorable(document, name)
     return document
 
@@ -118,11 +118,11 @@ def _refuse_unstorable(value: object, name: str) -> None:
             pass  # numbers, true, false, null
 
 
-def _summary(checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Summary:
+def _summary(checkpoint: Checkpoint, metadata: CheckpointMetadata) -> CheckpointSummary:
     values = checkpoint["channel_values"]
     messages, context = values.get(MESSAGES), values.get(CONTEXT)
     spoken = [_told(each) for each in messages[-MAX_MESSAGES:]] if isinstance(messages, list) else None
-    return Summary(
+    return CheckpointSummary(
         step=metadata.get("step"),
         source=metadata.get("source"),
         ts=checkpoint["ts"],
@@ -167,7 +167,7 @@ def _written(value: object) -> object:
     return repr(value) if isinstance(value, BaseException) else value
 
 
-def config_of(place: Place, checkpoint_id: str) -> RunnableConfig:
+def config_of(place: Namespace, checkpoint_id: str) -> RunnableConfig:
     """How LangGraph names a checkpoint; the user is part of it."""
     return {
         "configurable": {

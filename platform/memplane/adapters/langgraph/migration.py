@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, writes_sort_key
 from memplane.adapters.langgraph.encoding import checkpoint_tuple, new_checkpoint
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import FoundCheckpoint
-from memplane.application.checkpoints.checkpoint_records import Arrival, Place, Thread, Wanted
+from memplane.application.checkpoints.checkpoint_records import Arrival, CheckpointQuery, Namespace, Thread
 from memplane.application.checkpoints.checkpoint_service import Checkpoints
 from memplane.domain.errors import CheckpointMismatch, MemplaneError
 from memplane.domain.identity.principal import Principal
@@ -22,7 +22,7 @@ USER = "user_id"
 Told = Callable[["MigratedThread"], None]
 
 
-class Fate(StrEnum):
+class MigrationOutcome(StrEnum):
     """What became of a thread."""
 
     COPIED = "copied"
@@ -43,7 +43,7 @@ class MigratedThread:
 
     thread_id: str
     user_id: str | None
-    fate: Fate
+    fate: MigrationOutcome
     checkpoints: int
     writes: int
     digest: str | None = None
@@ -97,10 +97,16 @@ class CheckpointMigration:
             new = await self._checkpoints.adopt(self._principal, thread, self._arrivals(thread, found))
             digest = await self._compared(thread, found)
         except MemplaneError as refusal:
-            return MigratedThread(thread_id, user, Fate.REFUSED, *counts, why=f"{refusal.code}: {refusal.detail}")
+            return MigratedThread(
+                thread_id, user, MigrationOutcome.REFUSED, *counts, why=f"{refusal.code}: {refusal.detail}"
+            )
         if digest is None:
-            return MigratedThread(thread_id, user, Fate.DIFFERS, *counts, why="what is stored there is something else")
-        return MigratedThread(thread_id, user, Fate.COPIED if new else Fate.THERE, *counts, digest)
+            return MigratedThread(
+                thread_id, user, MigrationOutcome.DIFFERS, *counts, why="what is stored there is something else"
+            )
+        return MigratedThread(
+            thread_id, user, MigrationOutcome.COPIED if new else MigrationOutcome.THERE, *counts, digest
+        )
 
     def _user_of(self, found: Sequence[FoundCheckpoint]) -> str:
         """The user that the checkpoints name, or the one that is given.
@@ -122,7 +128,7 @@ class CheckpointMigration:
         values: dict[tuple[str, str, str], bytes] = {}
         arrivals: list[Arrival] = []
         for each in sorted(found, key=lambda one: (one.namespace, one.id)):
-            place = Place(thread, each.namespace)
+            place = Namespace(thread, each.namespace)
             config: Any = {"configurable": {"checkpoint_id": each.parent, "checkpoint_ns": each.namespace}}
             checkpoint = cast("LangGraphCheckpoint", dict(each.checkpoint))
             versions = dict(checkpoint["channel_versions"])
@@ -137,7 +143,7 @@ class CheckpointMigration:
 
     async def _compared(self, thread: Thread, found: Sequence[FoundCheckpoint]) -> str | None:
         """The digest of what is stored of the source, if all of it is; tasks may have written more since."""
-        wanted = Wanted(frozenset({thread.user_id}), thread.thread_id)
+        wanted = CheckpointQuery(frozenset({thread.user_id}), thread.thread_id)
         stored = {
             (each.place.namespace, each.id): checkpoint_tuple(self._serde, each)
             for each in await self._checkpoints.find(self._principal, wanted)

@@ -11,7 +11,7 @@ from psycopg.rows import namedtuple_row
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.adapters.langgraph.sources import ABSENT, FoundCheckpoint, Typed, readable
 from memplane.application.checkpoints.checkpoint_records import TaskWrite
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 SCHEMES = frozenset({"postgres", "postgresql"})
 _CONNECT_SECONDS = 15
@@ -62,7 +62,7 @@ def threads_in_database(source: str, serde: StrictSerializer) -> Iterator[tuple[
                 yield thread, _Thread.read(connection, thread, writes).found(serde)
     except psycopg.Error as error:
         told = f"{address(source)}: cannot be read as a database of LangGraph's PostgresSaver: {type(error).__name__}"
-        raise Invalid(told, field="from") from error
+        raise InvalidRequest(told, field="from") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from memplane.adapters.langgraph.serializer import StrictSerializer
 from memplane.application.checkpoints.checkpoint_records import TaskWrite
-from memplane.domain.errors import CheckpointMismatch, Invalid, NotFound, UndeclaredType
+from memplane.domain.errors import CheckpointMismatch, InvalidRequest, RecordNotFound, UndeclaredType
 
 FORMAT = "memplane-checkpoints-1"
 _SQLITE = b"SQLite format 3\x00"
@@ -87,7 +87,7 @@ def threads_in(file: Path, serde: StrictSerializer) -> "Iterator[tuple[str, list
         UndeclaredType, CheckpointMismatch: a value is of a type that is not declared, or no longer fits it.
     """
     if not file.is_file():
-        raise NotFound(f"{file}: there is no such file")
+        raise RecordNotFound(f"{file}: there is no such file")
     with file.open("rb") as begin:
         sqlite = begin.read(len(_SQLITE)) == _SQLITE
     return _in_database(file, serde) if sqlite else _in_export(file, serde)
@@ -97,7 +97,7 @@ def _in_export(file: Path, serde: StrictSerializer) -> Iterator[tuple[str, list[
     try:
         with file.open(encoding="utf-8") as lines:
             if json.loads(next(lines, "null")) != {"format": FORMAT}:
-                raise Invalid(f"{file}: neither an export of checkpoints nor a SQLite file", field="from")
+                raise InvalidRequest(f"{file}: neither an export of checkpoints nor a SQLite file", field="from")
             thread, found = "", list[FoundCheckpoint]()
             for line in lines:
                 row = json.loads(line)
@@ -109,7 +109,7 @@ def _in_export(file: Path, serde: StrictSerializer) -> Iterator[tuple[str, list[
             if found:
                 yield thread, found
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(f"{file}: is no export of checkpoints, or is cut short: {error}", field="from") from error
+        raise InvalidRequest(f"{file}: is no export of checkpoints, or is cut short: {error}", field="from") from error
 
 
 def _of_line(row: Mapping[str, Any], serde: StrictSerializer) -> FoundCheckpoint:
@@ -133,7 +133,7 @@ def _in_database(file: Path, serde: StrictSerializer) -> Iterator[tuple[str, lis
             for (thread,) in connection.execute("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1").fetchall():
                 yield thread, [_of_row(connection, thread, path, row, serde) for row in _rows(connection, thread)]
     except sqlite3.Error as error:
-        raise Invalid(f"{file}: is no file of LangGraph's SqliteSaver: {error}", field="from") from error
+        raise InvalidRequest(f"{file}: is no file of LangGraph's SqliteSaver: {error}", field="from") from error
 
 
 def _has_path(connection: sqlite3.Connection) -> bool:

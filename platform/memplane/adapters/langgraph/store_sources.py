@@ -16,7 +16,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from memplane.adapters.langgraph.postgres_source import address
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 _CONNECT_SECONDS = 15
 _PAGE = 500
@@ -43,7 +43,7 @@ def items_in_file(path: Path) -> Iterator[Mapping[str, Any]]:
             for row in connection.execute(_ITEMS):
                 yield _item(dict(row))
     except (sqlite3.Error, ValueError) as error:
-        raise Invalid(f"{path.name}: cannot be read as a file of LangGraph's SqliteStore: {error}") from error
+        raise InvalidRequest(f"{path.name}: cannot be read as a file of LangGraph's SqliteStore: {error}") from error
 
 
 def items_in_database(source: str) -> Iterator[Mapping[str, Any]]:
@@ -62,7 +62,7 @@ def items_in_database(source: str) -> Iterator[Mapping[str, Any]]:
                     yield _item(row)
     except psycopg.Error as error:
         told = f"{address(source)}: cannot be read as a database of LangGraph's PostgresStore: {type(error).__name__}"
-        raise Invalid(told, field="source") from error
+        raise InvalidRequest(told, field="source") from error
 
 
 def _item(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from memplane.application.jobs.inference.language_model import Answer, Model, Prompt
+from memplane.application.jobs.inference.language_model import Answer, Model, ModelPrompt
 from memplane.domain.errors import ModelAnswerInvalid, ModelUnavailable
 
 logger = logging.getLogger("memplane.models")
@@ -42,11 +42,11 @@ class Breaker:
         """The model's."""
         return self._model.name
 
-    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+    def worst(self, prompt: ModelPrompt, kind: type[object], most_tokens: int) -> int:
         """As the model's own."""
         return self._model.worst(prompt, kind, most_tokens)
 
-    async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
+    async def ask(self, prompt: ModelPrompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """As the model's own.
 
         Raises:

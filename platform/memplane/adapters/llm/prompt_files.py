@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from memplane.application.jobs.inference.language_model import Prompt
+from memplane.application.jobs.inference.language_model import ModelPrompt
 from memplane.domain.errors import PromptInvalid
 
 MAX_CHARS = 20_000
@@ -30,9 +30,9 @@ class PromptFile:
     version: str
     instructions: str = field(repr=False)
 
-    def about(self, text: str) -> Prompt:
+    def about(self, text: str) -> ModelPrompt:
         """The prompt, about a text."""
-        return Prompt(self.name, self.version, self.instructions, text)
+        return ModelPrompt(self.name, self.version, self.instructions, text)
 
 
 def shipped_prompts() -> Traversable:

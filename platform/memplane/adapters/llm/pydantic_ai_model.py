@@ -18,7 +18,7 @@ from pydantic_ai.settings import ModelSettings
 
 from memplane.adapters.llm.endpoint import Endpoint
 from memplane.adapters.llm.transport import OneEndpoint, client_of, tls_of, transport_to
-from memplane.application.jobs.inference.language_model import Answer, Prompt
+from memplane.application.jobs.inference.language_model import Answer, ModelPrompt
 from memplane.domain.errors import ModelAnswerInvalid, ModelFailed, ModelUnavailable
 
 T = TypeVar("T")
@@ -93,13 +93,13 @@ class PydanticAiModel:
         self._url = endpoint.base_url()
         self._tls = tls_of(self._url)
 
-    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+    def worst(self, prompt: ModelPrompt, kind: type[object], most_tokens: int) -> int:
         """The most tokens of a question: every request made, every answer as long as it may be, and all wrong.
 
         A request after a wrong answer has the question, the answers before it, and what was wrong with each, which may
         quote it.
         """
-        sent = prompt.sent()
+        sent = prompt.render()
         shape = json.dumps(TypeAdapter(kind).json_schema())
         size = len(f"{sent.instructions}{sent.data}{shape}".encode())
         question = -(-size // BYTES_A_TOKEN_AT_LEAST) + AROUND
@@ -107,7 +107,7 @@ class PydanticAiModel:
         again = requests * (requests - 1) // 2
         return requests * (question + written) + again * (2 * written + AROUND)
 
-    async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
+    async def ask(self, prompt: ModelPrompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """One answer, checked; a wrong one is asked for again, with what was wrong, while there are requests left.
 
         Tokens are those that the endpoint told of; where it told nothing, one for each four bytes of the bodies that
@@ -117,15 +117,15 @@ class PydanticAiModel:
             ModelUnavailable: no request brought an answer within the time, or the endpoint refuses.
             ModelAnswerInvalid: no answer fits, or one was too long.
         """
-        sent = prompt.sent()
+        sent = prompt.render()
         bounds = self._bounds
         agent = Agent(output_type=kind, instructions=sent.instructions, retries={"output": bounds.attempts})
         transport = transport_to(self._url, self._tls)
-        spent = Spent()
+        spent = TokenUsage()
         whole = bounds.seconds * bounds.attempts
         try:
             async with asyncio.timeout(whole), client_of(transport, bounds.seconds) as client:
-                counted = Counted(self._endpoint.on(client), transport, bounds, spent, self._pause)
+                counted = MeteredModel(self._endpoint.on(client), transport, bounds, spent, self._pause)
                 run = await agent.run(sent.data, model=counted, model_settings=self._settings(counted, most_tokens))
             return Answer(run.output, spent.input_tokens, spent.output_tokens, self.name, prompt.version)
         except Exception as error:  # noqa: BLE001 - whatever reading a hostile answer raises in a library is one failure
@@ -145,7 +145,7 @@ class PydanticAiModel:
 
 
 @dataclass(slots=True)
-class Spent:
+class TokenUsage:
     """Tokens, over all requests for an answer."""
 
     input_tokens: int = 0
@@ -167,7 +167,7 @@ class NoneLeft(Exception):
     """All requests for an answer were made."""
 
 
-class Counted(WrapperModel):
+class MeteredModel(WrapperModel):
     """The library's model: each request timed, sent again where that may help, all of them counted.
 
     Args:
@@ -179,7 +179,7 @@ class Counted(WrapperModel):
     """
 
     def __init__(
-        self, wrapped: LibraryModel, transport: OneEndpoint, bounds: Bounds, spent: Spent, pause: Pause
+        self, wrapped: LibraryModel, transport: OneEndpoint, bounds: Bounds, spent: TokenUsage, pause: Pause
     ) -> None:
         super().__init__(wrapped)
         self._transport = transport
@@ -235,7 +235,7 @@ def _wait(error: Exception, pause: float) -> float:
     return pause if told is None else told
 
 
-def _failure(error: Exception, transport: OneEndpoint, spent: Spent) -> ModelFailed:
+def _failure(error: Exception, transport: OneEndpoint, spent: TokenUsage) -> ModelFailed:
     """What a failure is to whoever asked, in words that hold nothing of what was sent or answered."""
     kind: type[ModelFailed] = ModelAnswerInvalid
     if transport.too_large:

@@ -3,11 +3,11 @@
 from memplane.adapters.ner.model import ModelExtractor
 from memplane.adapters.ner.rules import RuleExtractor
 from memplane.application.jobs.enrichment_job import Extractor
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.settings import Settings
 
 
-def extractors_of(settings: Settings, thinking: Thinking) -> tuple[Extractor, ...]:
+def extractors_of(settings: Settings, thinking: LlmBudget) -> tuple[Extractor, ...]:
     """The extractors of the settings, the rules first.
 
     Raises:

@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from annotated_types import Interval, Len
 
 from memplane.adapters.llm.prompt_files import prompt_file
-from memplane.application.jobs.enrichment_job import Found
-from memplane.application.jobs.inference.llm_budget import Thinking
-from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.enrichment_job import ExtractorResult
+from memplane.application.jobs.inference.llm_budget import LlmBudget
+from memplane.application.jobs.job_records import TokensSpent
 from memplane.domain.errors import ModelAnswerInvalid
 from memplane.domain.language.enrichment import Span
-from memplane.domain.ranking.fencing import quoted
+from memplane.domain.ranking.fencing import quote_text
 
 CONFIDENCE = 0.75
 """Beside that of the rules: more than what the letters of a name show, less than what the words around it say."""
@@ -26,7 +26,7 @@ _TEXT_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedEntityAnswer:
     """A name, letter for letter as the text has it, with the number of the text and its kind."""
 
     text: Annotated[int, Interval(ge=1, le=AT_ONCE)]
@@ -35,10 +35,10 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NamedEntityAnswers:
     """The names in all texts; none where there are none."""
 
-    names: Annotated[tuple[Named, ...], Len(0, MAX_NAMES)]
+    names: Annotated[tuple[NamedEntityAnswer, ...], Len(0, MAX_NAMES)]
 
 
 class ModelExtractor:
@@ -47,7 +47,7 @@ class ModelExtractor:
     most = AT_ONCE
     thinks = True
 
-    def __init__(self, thinking: Thinking) -> None:
+    def __init__(self, thinking: LlmBudget) -> None:
         self._thinking = thinking
         self._prompt = prompt_file("entities")
 
@@ -56,38 +56,42 @@ class ModelExtractor:
         """Which model, and which words it is asked with."""
         return f"{self._prompt.version}@{self._thinking.name}"
 
-    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:
+    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> ExtractorResult:
         """The names in each text; none in one to which the model gives no answer of the right shape.
 
         Raises:
             NoModel, BudgetSpent, ModelUnavailable: it cannot look at present.
         """
         spans: list[Sequence[Span]] = []
-        spent = Spent()
+        spent = TokensSpent()
         for start in range(0, len(texts), AT_ONCE):
             found = await self._asked(tenant, user_id, texts[start : start + AT_ONCE])
             spans += found.spans
             spent += found.spent
-        return Found(spans, spent)
+        return ExtractorResult(spans, spent)
 
-    async def _asked(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:
-        told = "\n".join(f"[{nth}] {quoted(' '.join(text[:_TEXT_CHARS].split()))}" for nth, text in enumerate(texts, 1))
+    async def _asked(self, tenant: str, user_id: str, texts: Sequence[str]) -> ExtractorResult:
+        told = "\n".join(
+            f"[{nth}] {quote_text(' '.join(text[:_TEXT_CHARS].split()))}" for nth, text in enumerate(texts, 1)
+        )
         try:
-            answer = await self._thinking.ask(tenant, user_id, self._prompt.about(told), Names, MOST_TOKENS)
+            answer = await self._thinking.ask(
+                tenant, user_id, self._prompt.about(told), NamedEntityAnswers, MOST_TOKENS
+            )
         except ModelAnswerInvalid as error:
-            spent = Spent(error.input_tokens, error.output_tokens)
+            spent = TokensSpent(error.input_tokens, error.output_tokens)
             if len(texts) == 1:
-                return Found([()], spent)
+                return ExtractorResult([()], spent)
             alone = [await self._asked(tenant, user_id, [text]) for text in texts]  # one keeps no other from being read
-            return Found([one.spans[0] for one in alone], sum((one.spent for one in alone), spent))
+            return ExtractorResult([one.spans[0] for one in alone], sum((one.spent for one in alone), spent))
         spans: list[list[Span]] = [[] for _ in texts]
         for named in answer.value.names:
             if named.text <= len(texts):
                 spans[named.text - 1] += _standing(texts[named.text - 1], named)
-        return Found(spans, Spent(answer.input_tokens, answer.output_tokens))
+        return ExtractorResult(spans, TokensSpent(answer.input_tokens, answer.output_tokens))
 
 
-def _standing(text: str, named: Named) -> Iterator[Span]:
+def _standing(text: str, named: NamedEntityAnswer) -> Iterator[Span]:
     """Where a name stands in a text as whole words; nowhere, if the model made it up."""
     name = named.name.strip()
     if any(c.isalnum() for c in name):

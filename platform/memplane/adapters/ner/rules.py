@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memplane.application.jobs.enrichment_job import MOST, Found
+from memplane.application.jobs.enrichment_job import MOST, ExtractorResult
 from memplane.application.limits.offload import offload
 from memplane.domain.language import enrichment_rules
 
@@ -18,7 +18,7 @@ class RuleExtractor:
         """The version of the rules."""
         return enrichment_rules.VERSION
 
-    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:  # noqa: ARG002 - of the port
+    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> ExtractorResult:  # noqa: ARG002 - of the port
         """The names in each text."""
         spans = await offload(sum(map(len, texts)), lambda: [enrichment_rules.spans(text) for text in texts])
-        return Found(spans)
+        return ExtractorResult(spans)

@@ -8,7 +8,7 @@ from importlib import import_module, util
 from pathlib import Path
 from typing import Any
 
-from memplane.application.jobs.enrichment_job import MOST, Found
+from memplane.application.jobs.enrichment_job import MOST, ExtractorResult
 from memplane.domain.errors import SettingsError
 from memplane.domain.language.enrichment import Span
 
@@ -56,13 +56,13 @@ class SpacyExtractor:
         """Which model, and the digits of what it says of itself."""
         return self._version
 
-    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:  # noqa: ARG002 - of the port
+    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> ExtractorResult:  # noqa: ARG002 - of the port
         """The names in each text.
 
         Raises:
             SettingsError: the model cannot be loaded.
         """
-        return Found(await asyncio.to_thread(self._found, texts))
+        return ExtractorResult(await asyncio.to_thread(self._found, texts))
 
     def _found(self, texts: Sequence[str]) -> list[list[Span]]:
         with self._lock:

@@ -18,12 +18,12 @@ def verifier_of(settings: Settings) -> "OidcVerifier | None":
         return None
     from memplane.adapters.oidc.fetching import Fetcher  # noqa: PLC0415 - loaded when an issuer is named
     from memplane.adapters.oidc.key_set import KeySet  # noqa: PLC0415 - loaded when an issuer is named
-    from memplane.adapters.oidc.verifier import Expected, OidcVerifier  # noqa: PLC0415 - loaded when an issuer is named
+    from memplane.adapters.oidc.verifier import OidcVerifier, RequiredClaims  # noqa: PLC0415 - loaded when an issuer is named
 
     algorithms = settings.oidc_algorithms
     fetcher = Fetcher(settings.oidc_issuer, settings.oidc_jwks_url)
     keys = KeySet(fetcher, algorithms, every=settings.oidc_renew_seconds, pause=settings.oidc_pause_seconds)
-    expected = Expected(settings.oidc_issuer, settings.oidc_audience, algorithms, settings.oidc_leeway)
+    expected = RequiredClaims(settings.oidc_issuer, settings.oidc_audience, algorithms, settings.oidc_leeway)
     return OidcVerifier(expected, keys)
 
 

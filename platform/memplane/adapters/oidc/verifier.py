@@ -10,7 +10,7 @@ from memplane.adapters.oidc.key_set import KeySet
 from memplane.application.keys.api_keys import REFUSAL
 from memplane.application.keys.issuer_tokens import Claims
 from memplane.application.limits.offload import offload
-from memplane.domain.errors import Unauthenticated
+from memplane.domain.errors import AuthenticationRequired
 
 MAX_CHARS = 8_192
 """Of a token; a request's other headers have their own limit."""
@@ -21,7 +21,7 @@ _WRONG = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class RequiredClaims:
     """What every token must say.
 
     Attributes:
@@ -40,7 +40,7 @@ class Expected:
 class OidcVerifier:
     """Verifies tokens by the issuer's keys; what a token says of keys (``jku``, ``x5u``, ``jwk``) is not heard."""
 
-    def __init__(self, expected: Expected, keys: KeySet) -> None:
+    def __init__(self, expected: RequiredClaims, keys: KeySet) -> None:
         self._expected = expected
         self.keys = keys
         self._jwt = jwt.PyJWT(options={"enforce_minimum_key_length": True})
@@ -52,21 +52,21 @@ class OidcVerifier:
             Unauthenticated: it does not; always the same answer.
         """
         if len(token) > MAX_CHARS:
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         try:
             header = jwt.get_unverified_header(token)
         except _WRONG as error:
-            raise Unauthenticated(REFUSAL) from error
+            raise AuthenticationRequired(REFUSAL) from error
         algorithm, key_id = str(header.get("alg")), str(header.get("kid", ""))
         if algorithm not in self._expected.algorithms or "crit" in header or not 0 < len(key_id) <= MAX_KEY_ID_CHARS:
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         key = await self.keys.find(key_id, algorithm)
         if key is None:
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         try:
             return await offload(len(token), self._verified, token, key, algorithm)
         except _WRONG as error:
-            raise Unauthenticated(REFUSAL) from error
+            raise AuthenticationRequired(REFUSAL) from error
 
     def _verified(self, token: str, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
         return self._jwt.decode(

@@ -7,7 +7,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Protocol
 
-from memplane.domain.privacy.pii import EVERY, Finder, Found, Pii, find
+from memplane.domain.privacy.pii import EVERY, Finder, Pii, PiiMatch, find
 
 LANGUAGE = "en"
 """What all recognisers are registered under; their patterns are not those of one language."""
@@ -91,7 +91,7 @@ class UnionFinder:
         self._own = own
         self._lock = Lock()
 
-    def __call__(self, text: str, only: Collection[Pii] = EVERY) -> Sequence[Found]:
+    def __call__(self, text: str, only: Collection[Pii] = EVERY) -> Sequence[PiiMatch]:
         """Finds of these kinds, in order; no two overlap."""
         kept = list(self._own(text, only))
         others = [found for found in self._analyzed(text) if found.kind in only]
@@ -105,12 +105,12 @@ class UnionFinder:
             if differs or named_otherwise[_touched(named_otherwise, found)]:
                 continue
             whole = [*touched, found]
-            kept[where] = [Found(found.kind, min(one.start for one in whole), max(one.end for one in whole))]
+            kept[where] = [PiiMatch(found.kind, min(one.start for one in whole), max(one.end for one in whole))]
         return kept
 
-    def _analyzed(self, text: str) -> list[Found]:
+    def _analyzed(self, text: str) -> list[PiiMatch]:
         """What the analyzer finds, the surest first, of those the longest."""
-        scored: list[tuple[float, int, Found]] = []
+        scored: list[tuple[float, int, PiiMatch]] = []
         for offset, window in _windows(text):
             with self._lock:  # Presidio does not say that it may be called from several threads at once
                 results = self._analyzer.analyze(window, LANGUAGE, list(self._entities), score_threshold=LEAST_SCORE)
@@ -118,7 +118,7 @@ class UnionFinder:
             for result in results:
                 kind = KINDS.get(result.entity_type)
                 if kind is not None and 0 <= result.start < result.end < cut and _counts(result, window):
-                    found = Found(kind, offset + result.start, offset + result.end)
+                    found = PiiMatch(kind, offset + result.start, offset + result.end)
                     scored.append((-result.score, result.start - result.end, found))
         return [found for *_, found in sorted(scored, key=lambda one: (one[0], one[1], one[2].start))]
 
@@ -147,7 +147,7 @@ def _counts(result: Result, text: str) -> bool:
     return result.score > LEAST_SCORE if bare else result.score >= LEAST_SCORE
 
 
-def _touched(ordered: list[Found], found: Found) -> slice:
+def _touched(ordered: list[PiiMatch], found: PiiMatch) -> slice:
     """Where those finds stand, of some that are in order and do not overlap, that overlap this one."""
     first = bisect_right(ordered, found.start, key=lambda one: one.end)
     return slice(first, max(first, bisect_left(ordered, found.end, key=lambda one: one.start)))

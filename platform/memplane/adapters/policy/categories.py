@@ -58,7 +58,7 @@ def read_categories(root: Value, sensitive: Collection[str] | None = None) -> Ca
     return CategoryRules(
         categories=MappingProxyType(categories),
         allowlists=MappingProxyType({agent: _allowlist(value, categories) for agent, value in agents.items()}),
-        turns_category=turns.known("category", categories),
+        turns_category=turns.one_of("category", categories),
         extraction=_names(drawn, categories) if extraction.present else None,
         shared=fields["shared"].distinct(lambda item: _shared(item, categories)) if fields["shared"].present else (),
     )
@@ -88,14 +88,14 @@ def _category(
 
 
 def _shared(item: Value, categories: Mapping[str, Category]) -> str:
-    name = item.known("category", categories)
+    name = item.one_of("category", categories)
     if name and categories[name].sensitive_fields:
         item.fail(f"category '{name}' has sensitive_fields, which are always a user's own; share another one")
     return name
 
 
 def _sensitive(item: Value, known: Collection[str] | None) -> str:
-    return item.name() if known is None else item.known("sensitive field of consent.yaml", known)
+    return item.name() if known is None else item.one_of("sensitive field of consent.yaml", known)
 
 
 def _screening(value: Value) -> Rules:
@@ -127,4 +127,4 @@ def _allowlist(value: Value, categories: Mapping[str, Category]) -> Allowlist:
 
 
 def _names(value: Value, categories: Mapping[str, Category]) -> tuple[str, ...]:
-    return value.distinct(lambda item: item.known("category", categories))
+    return value.distinct(lambda item: item.one_of("category", categories))

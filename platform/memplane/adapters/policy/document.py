@@ -6,7 +6,7 @@ from typing import Protocol
 import yaml
 from yaml.reader import ReaderError
 
-from memplane.adapters.policy.report import Problem, Report
+from memplane.adapters.policy.report import PolicyProblem, Report
 
 MAX_BYTES = 262_144
 """The largest policy file that is read."""
@@ -48,7 +48,7 @@ def parse(file: str, content: bytes, report: Report) -> yaml.Node | None:
         events = yaml.SafeLoader(text)
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        report.add(Problem(file, line, "", f"character U+{error.character:04X} may not stand in YAML; remove it"))
+        report.add(PolicyProblem(file, line, "", f"character U+{error.character:04X} may not stand in YAML; remove it"))
         return None
     try:
         wrong.extend(_refused(events))
@@ -61,7 +61,7 @@ def parse(file: str, content: bytes, report: Report) -> yaml.Node | None:
     except (ValueError, OverflowError):  # PyYAML lets these through for an escape beyond the last code point
         wrong.append((events.line + 1, r"not valid YAML: an escape such as \U00110000 names no character"))
     for line, message in wrong:
-        report.add(Problem(file, line, "", message))
+        report.add(PolicyProblem(file, line, "", message))
     return None if wrong else root
 
 
@@ -79,13 +79,15 @@ def _plainly(text: str) -> yaml.Node | None:
 
 def _decode(file: str, content: bytes, report: Report) -> str | None:
     if len(content) > MAX_BYTES:
-        report.add(Problem(file, 1, "", f"larger than the accepted {MAX_BYTES} bytes"))
+        report.add(PolicyProblem(file, 1, "", f"larger than the accepted {MAX_BYTES} bytes"))
         return None
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        report.add(Problem(file, line, "", f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"))
+        report.add(
+            PolicyProblem(file, line, "", f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        )
         return None
 
 

@@ -10,7 +10,7 @@ from memplane.adapters.policy.document import MAX_BYTES, parse
 from memplane.adapters.policy.lifecycle import read_lifecycle
 from memplane.adapters.policy.merge import read_merge
 from memplane.adapters.policy.ranking import read_ranking
-from memplane.adapters.policy.report import Problem, Report
+from memplane.adapters.policy.report import PolicyProblem, Report
 from memplane.adapters.policy.trust import read_trust
 from memplane.adapters.policy.value import Value, did_you_mean
 from memplane.adapters.policy.workers import read_workers
@@ -145,7 +145,7 @@ def _read(folder: Path, report: Report) -> dict[str, bytes]:
     try:
         there = {path.name: path for path in yaml_files(folder)}
     except OSError as error:
-        report.add(Problem(folder.name, 1, "", f"the policy folder cannot be read: {error.strerror}"))
+        report.add(PolicyProblem(folder.name, 1, "", f"the policy folder cannot be read: {error.strerror}"))
         return {}
     for name in there:
         if name not in KNOWN_FILES:
@@ -153,19 +153,19 @@ def _read(folder: Path, report: Report) -> dict[str, bytes]:
     contents = {}
     for file in KNOWN_FILES:
         if file not in there:
-            report.add(Problem(file, 1, "", f"missing; a policy has the files {', '.join(KNOWN_FILES)}"))
+            report.add(PolicyProblem(file, 1, "", f"missing; a policy has the files {', '.join(KNOWN_FILES)}"))
             continue
         try:
             with there[file].open("rb") as stream:
                 contents[file] = stream.read(MAX_BYTES + 1)
         except OSError as error:
-            report.add(Problem(file, 1, "", f"cannot be read: {error.strerror}"))
+            report.add(PolicyProblem(file, 1, "", f"cannot be read: {error.strerror}"))
     return contents
 
 
-def _unknown(name: str) -> Problem:
+def _unknown(name: str) -> PolicyProblem:
     hint = did_you_mean(name, KNOWN_FILES)
-    return Problem(name, 1, "", f"unknown policy file;{hint} accepted: {', '.join(KNOWN_FILES)}")
+    return PolicyProblem(name, 1, "", f"unknown policy file;{hint} accepted: {', '.join(KNOWN_FILES)}")
 
 
 def _root(file: str, contents: Mapping[str, bytes], report: Report) -> Value:

@@ -6,7 +6,7 @@ from memplane.domain.errors import PolicyError
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PolicyProblem:
     """One mistake in a policy file.
 
     Attributes:
@@ -31,12 +31,12 @@ class Report:
     """The problems found so far."""
 
     def __init__(self) -> None:
-        self._problems: list[Problem] = []
+        self._problems: list[PolicyProblem] = []
 
     def __len__(self) -> int:
         return len(self._problems)
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: PolicyProblem) -> None:
         """Take note of a problem; reading goes on."""
         self._problems.append(problem)
 

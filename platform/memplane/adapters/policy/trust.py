@@ -38,7 +38,7 @@ def _level(fields: Mapping[str, Value]) -> TrustLevel:
     problems = len(fields["sees"].report)
     sees = frozenset(fields["sees"].distinct(lambda item: item.choice("store", Visibility, Visibility.SOCIAL)))
     sees_is_right = fields["sees"].present and len(fields["sees"].report) == problems
-    store = fields["default_write"].known("store", (*Visibility, _NOWHERE), _NOWHERE)
+    store = fields["default_write"].one_of("store", (*Visibility, _NOWHERE), _NOWHERE)
     default_write = None if store == _NOWHERE else Visibility(store)
     if default_write is not None and default_write not in sees and sees_is_right:
         accepted = ", ".join((*(visible for visible in Visibility if visible in sees), _NOWHERE))

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import yaml
 
-from memplane.adapters.policy.report import Problem, Report
+from memplane.adapters.policy.report import PolicyProblem, Report
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -74,11 +74,11 @@ class Value:
     def fail(self, message: str) -> None:
         """Report that what stands here is wrong."""
         line = self.node.start_mark.line + 1 if self.node else self.line
-        self.report.add(Problem(self.file, line, self.key, message))
+        self.report.add(PolicyProblem(self.file, line, self.key, message))
 
     def fail_key(self, message: str) -> None:
         """Report that the key itself is wrong, or missing."""
-        self.report.add(Problem(self.file, self.line, self.key, message))
+        self.report.add(PolicyProblem(self.file, self.line, self.key, message))
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, "Value"]:
         """A mapping whose keys are known; unknown, missing and repeated ones are reported.
@@ -154,7 +154,7 @@ class Value:
             self.fail(message)
         return scalar or ""
 
-    def known(self, kind: str, accepted: Iterable[str], fallback: str = "") -> str:
+    def one_of(self, kind: str, accepted: Iterable[str], fallback: str = "") -> str:
         """One word out of a set; ``kind`` says what they are, for the message."""
         words = tuple(accepted)
         scalar = self._scalar(f"a {kind}", "str")
@@ -167,7 +167,7 @@ class Value:
 
     def choice(self, kind: str, options: type[E], fallback: E) -> E:
         """A member of an enumeration."""
-        return options(self.known(kind, tuple(options), fallback))
+        return options(self.one_of(kind, tuple(options), fallback))
 
     def says_off(self) -> bool:
         """Whether it says ``off``, which YAML takes for a truth value unless it is quoted."""
@@ -227,7 +227,7 @@ class Value:
             if key_node.tag != f"{_TAG}str":
                 quote = "; put it in quotes" if _is_filled_scalar(key_node) else ""
                 self.report.add(
-                    Problem(self.file, line, self.key, f"a key must be text, got {_found(key_node)}{quote}")
+                    PolicyProblem(self.file, line, self.key, f"a key must be text, got {_found(key_node)}{quote}")
                 )
                 continue
             value = self._child(key_node.value, line, node)

@@ -5,7 +5,15 @@ from datetime import UTC, datetime, timedelta
 from croniter import CroniterBadDateError, croniter
 
 from memplane.adapters.policy.value import Value
-from memplane.domain.jobs.job_definitions import NIGHTLY, Extraction, FactRules, Mode, ModelRules, Schedule, WorkerRules
+from memplane.domain.jobs.job_definitions import (
+    NIGHTLY,
+    Extraction,
+    FactMode,
+    FactRules,
+    ModelRules,
+    Schedule,
+    WorkerRules,
+)
 
 MAX_SECONDS = 86_400
 MAX_TOKENS = 1_000_000_000_000
@@ -58,7 +66,9 @@ def _model(value: Value) -> ModelRules:
 
 def _facts(value: Value) -> FactRules:
     fields = value.fields(("mode", "user_per_day"))
-    return FactRules(fields["mode"].choice("mode", Mode, Mode.HYBRID), fields["user_per_day"].whole(0, MAX_FACTS))
+    return FactRules(
+        fields["mode"].choice("mode", FactMode, FactMode.HYBRID), fields["user_per_day"].whole(0, MAX_FACTS)
+    )
 
 
 def _schedule(value: Value) -> Schedule | None:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from memplane.adapters.policy.value import Value
 from memplane.domain.memory.memory import MemoryType
 from memplane.domain.policy.policy import TypeWriting, WritingRules
-from memplane.domain.policy.quota_limits import Limits, Quotas
+from memplane.domain.policy.quota_limits import Limits, QuotaLimits
 
 MAX_TEXT_CHARS = 1_000_000
 MAX_TITLE_CHARS = 10_000
@@ -36,9 +36,9 @@ def read_writing(root: Value) -> WritingRules:
     )
 
 
-def _quotas(value: Value) -> Quotas:
+def _quotas(value: Value) -> QuotaLimits:
     fields = value.fields((), ("tenant", "user")) if value.present else {}
-    return Quotas(**{name: _limits(limits) for name, limits in fields.items() if limits.present})
+    return QuotaLimits(**{name: _limits(limits) for name, limits in fields.items() if limits.present})
 
 
 def _limits(value: Value) -> Limits:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memplane.adapters.sql.queries.read_statements import Statement
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sql.stores.vectors import vectors_of
 from memplane.domain.ranking.embedding_models import InForce
 
@@ -23,12 +23,12 @@ _PATIENCE = "SET LOCAL lock_timeout = 2000"
 """Who waits to be alone keeps every other write of the tenant waiting: not for longer than these milliseconds."""
 
 
-def asking(tenant: str) -> Statement:
+def active_embedding_statement(tenant: str) -> Statement:
     """The statement that asks for it."""
     return Statement(_ASKED, {"tenant": tenant})
 
 
-def told(rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> InForce:
+def active_embedding_of(rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> InForce:
     """What it answers, row by name or by place.
 
     Raises:
@@ -37,7 +37,7 @@ def told(rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> InForce:
     return InForce.of(next((row["value"] if isinstance(row, Mapping) else row[0] for row in rows), None))
 
 
-async def alone(session: Session) -> None:
+async def alone(session: SqlSession) -> None:
     """Wait until no other transaction writes vectors of the tenant, and let none begin until this one ends."""
     await session.execute(sa.text(_PATIENCE))
     await session.execute(sa.text(_ALONE), {"name": vectors_of(session.tenant)})

@@ -24,19 +24,19 @@ _TEXT, _TEXT_ARRAY, _UUID, _UUID_ARRAY = 25, 1009, 2950, 2951
 _ID_LENGTH = pack("!i", 16)
 
 
-class Names(tuple[str, ...]):
+class TextArray(tuple[str, ...]):
     """Texts that are bound as one array."""
 
     __slots__ = ()
 
 
-class Ids(tuple[UUID, ...]):
+class IdArray(tuple[UUID, ...]):
     """Ids that are bound as one array."""
 
     __slots__ = ()
 
 
-class Vectors(tuple[NDArray[np.float32], ...]):
+class VectorArray(tuple[NDArray[np.float32], ...]):
     """Vectors of one length that are bound as one array, in half precision."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class _NamesDumper(Dumper):
     format = Format.BINARY
     oid = _TEXT_ARRAY
 
-    def dump(self, obj: Names) -> bytes:
+    def dump(self, obj: TextArray) -> bytes:
         return _texts(obj)
 
 
@@ -54,7 +54,7 @@ class _IdsDumper(Dumper):
     format = Format.BINARY
     oid = _UUID_ARRAY
 
-    def dump(self, obj: Ids) -> bytes:
+    def dump(self, obj: IdArray) -> bytes:
         return _head(len(obj), _UUID) + b"".join(_ID_LENGTH + each.bytes for each in obj)
 
 
@@ -63,7 +63,7 @@ class _VectorsDumper(Dumper):
     member: ClassVar[int]
     """The object id of the members' type."""
 
-    def dump(self, obj: Vectors) -> bytes:
+    def dump(self, obj: VectorArray) -> bytes:
         if not obj:
             return _head(0, self.member)
         length = len(obj[0])
@@ -76,16 +76,16 @@ class _VectorsDumper(Dumper):
 
 
 def register_arrays(context: AdaptContext) -> None:
-    """Let a connection take :class:`Names`, :class:`Ids` and, if it knows vectors, :class:`Vectors`."""
+    """Let a connection take :class:`TextArray`, :class:`IdArray` and, if it knows vectors, :class:`VectorArray`."""
     adapters = context.adapters
-    adapters.register_dumper(Names, _NamesDumper)
-    adapters.register_dumper(Ids, _IdsDumper)
+    adapters.register_dumper(TextArray, _NamesDumper)
+    adapters.register_dumper(IdArray, _IdsDumper)
     if (known := adapters.types.get("halfvec")) is not None:
         dumper = type("_VectorsDumper", (_VectorsDumper,), {"oid": known.array_oid, "member": known.oid})
-        adapters.register_dumper(Vectors, dumper)
+        adapters.register_dumper(VectorArray, dumper)
 
 
-def arrayed(values: Mapping[str, object]) -> dict[str, object]:
+def bind_arrays(values: Mapping[str, object]) -> dict[str, object]:
     """Values of a statement, in which lists of texts and of ids are ready to be written at once."""
     return {name: _arrayed(value) if type(value) is list and value else value for name, value in values.items()}
 
@@ -93,8 +93,8 @@ def arrayed(values: Mapping[str, object]) -> dict[str, object]:
 def _arrayed(value: list[Any]) -> object:
     kinds = set(map(type, value))
     if kinds == {UUID}:
-        return Ids(value)
-    return Names(map(str, value)) if all(issubclass(kind, str) for kind in kinds) else value
+        return IdArray(value)
+    return TextArray(map(str, value)) if all(issubclass(kind, str) for kind in kinds) else value
 
 
 def _head(size: int, member: int) -> bytes:
@@ -103,6 +103,6 @@ def _head(size: int, member: int) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _texts(names: Names) -> bytes:
+def _texts(names: TextArray) -> bytes:
     plain = [name.encode() for name in names]
     return _head(len(plain), _TEXT) + b"".join(pack("!i", len(each)) + each for each in plain)

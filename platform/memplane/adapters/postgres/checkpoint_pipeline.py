@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.pipeline import WRITING, Exchange, as_dicts
+from memplane.adapters.postgres.pipeline import WRITING, Pipeline, as_dicts
 from memplane.adapters.postgres.session import driver_of
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.queries.read_statements import Statement
@@ -23,12 +23,12 @@ MOST = 16
 _VALUE = re.compile(r"%\((\w+)\)s")
 
 
-class CheckpointExchange:
+class CheckpointPipeline:
     """Statements of one tenant within an open transaction."""
 
     syntax = SYNTAX
 
-    def __init__(self, exchange: Exchange, tenant: str) -> None:
+    def __init__(self, exchange: Pipeline, tenant: str) -> None:
         self.tenant = tenant
         self._exchange = exchange
 
@@ -40,7 +40,7 @@ class CheckpointExchange:
         """Writes whose rows nobody asks for: they travel with what is waited for next, be it the commit."""
         self._exchange.send(asked)
 
-    def merged(self, asked: Sequence[Statement]) -> list[Statement]:
+    def merge_statements(self, asked: Sequence[Statement]) -> list[Statement]:
         """Writes that do not concern one another, as one statement: each costs more to send than to run."""
         if not 1 < len(asked) <= MOST:
             return list(asked)
@@ -65,11 +65,11 @@ async def by_exchanges(
     Raises:
         psycopg.Error: the database refuses something; nothing of it is kept.
     """
-    exchange = Exchange(await driver_of(connection), beginning, WRITING)
+    exchange = Pipeline(await driver_of(connection), beginning, WRITING)
     whole = False
     try:
         try:
-            done = await work(SqlCheckpoints(CheckpointExchange(exchange, tenant)))
+            done = await work(SqlCheckpoints(CheckpointPipeline(exchange, tenant)))
         except Exception:
             if not exchange.broken:
                 await exchange.end(keep=False)

@@ -11,7 +11,7 @@ from memplane.adapters.sql.stores.audit_chain import SqlChain
 from memplane.adapters.sql.stores.erasures import SqlErasures
 from memplane.adapters.sql.stores.memory_stores import SqlJournal
 from memplane.application.erasure.erasure_ports import Counts
-from memplane.domain.privacy.audit_chain import Sealed
+from memplane.domain.privacy.audit_chain import ChainSeal
 
 _FORGET = sa.text("SELECT history_erased(:receipt, :ids, :most)").bindparams(
     sa.bindparam("ids", type_=ARRAY(sa.Uuid()))
@@ -44,7 +44,7 @@ _SEAL = sa.text("SELECT history_sealed(:ids, :salts, :hashes, :links, :first)").
 class PostgresChain(SqlChain):
     """The chain over the history."""
 
-    async def _put(self, first: int, links: Sequence[Sealed]) -> int:
+    async def _put(self, first: int, links: Sequence[ChainSeal]) -> int:
         values = {
             "ids": [each.id for each in links],
             "salts": [each.salt for each in links],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.jobs.job_records import JobRun
 
 SCHEMA = "procrastinate"
@@ -21,7 +21,7 @@ SELECT {SCHEMA}.procrastinate_defer_jobs_v1(array_agg(ROW(
 """)  # noqa: S608 - our own name
 
 
-async def send(session: Session, runs: Sequence[JobRun]) -> None:
+async def send(session: SqlSession, runs: Sequence[JobRun]) -> None:
     """Tell the workers of jobs; they hear of them when the transaction commits."""
     values = {"queue": QUEUE, "task": TASK, "tenant": session.tenant}
     each = {"jobs": [str(run.id) for run in runs], "due": [run.due_at for run in runs]}

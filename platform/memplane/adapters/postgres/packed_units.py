@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.adapters.sql.queries.material import Columns
-from memplane.adapters.sql.queries.packing import PackedIds, counted, postings
+from memplane.adapters.sql.queries.packing import PackedIds, count_units, postings
 from memplane.adapters.sql.rows import TERM
 from memplane.adapters.sql.scope import Predicate
 from memplane.application.recall.search_material import Candidates, Query
@@ -95,14 +95,14 @@ def material_of(columns: Mapping[str, str], allowed: Predicate, vectors: Column,
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class UnitMaterial:
     """The material of units, and when the first of them ends."""
 
     columns: Columns
     expiry: datetime | None
 
 
-def loaded(row: Mapping[str, Any], dimensions: int) -> Loaded:
+def load_material(row: Mapping[str, Any], dimensions: int) -> UnitMaterial:
     """A row of the statement for material."""
     read = np.frombuffer(row["units"] or b"", dtype=UNIT)
     vectors = np.frombuffer(row["vectors"] or b"", dtype=np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
@@ -119,7 +119,7 @@ def loaded(row: Mapping[str, Any], dimensions: int) -> Loaded:
         embedded=~np.isnan(read["sim"]),
         priors=_priors(read),
     )
-    return Loaded(columns, row["expiry"])
+    return UnitMaterial(columns, row["expiry"])
 
 
 def unpack(units: bytes, terms: bytes, query: Query, named: bytes = b"") -> Candidates:
@@ -138,7 +138,7 @@ def unpack(units: bytes, terms: bytes, query: Query, named: bytes = b"") -> Cand
         similarity=None if query.vector is None else rows["sim"].astype(np.float32),
         actor=rows["actor"].astype(bool),
         priors=_priors(rows),
-        entity=counted(ids, named) if query.names else None,
+        entity=count_units(ids, named) if query.names else None,
     )
     return Candidates(ids=ids, signals=signals)
 

@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.rows import DictRow
 from psycopg.waiting import READY_R, READY_W, WAIT_RW, Ready
 
-from memplane.adapters.postgres.arrays import arrayed
+from memplane.adapters.postgres.arrays import bind_arrays
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.domain.errors import StorageError
 
@@ -51,7 +51,7 @@ def as_tuples(_names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Any, ...
     return tuple
 
 
-class Unanswered(OperationalError):
+class AnswerTimeout(OperationalError):
     """The database did not answer in time; whether it did what it was asked is not known, and the connection is closed.
 
     Attributes:
@@ -63,7 +63,7 @@ class Unanswered(OperationalError):
         self.seconds = seconds
 
 
-class ExchangeConnection(AsyncConnection[DictRow]):
+class PipelineConnection(AsyncConnection[DictRow]):
     """A connection that remembers which statements the server has prepared for it, and waits only so long.
 
     The server's own timeouts end a statement while it works; a server that is frozen, or behind a network that drops
@@ -74,7 +74,7 @@ class ExchangeConnection(AsyncConnection[DictRow]):
         deadline: seconds for one exchange.
     """
 
-    prepared: "Prepared | None" = None
+    prepared: "PreparedStatements | None" = None
     deadline: float | None = None
 
     async def wait(self, gen: PQGen[T], interval: float = _INTERVAL, timeout: float | None = None) -> T:  # noqa: ASYNC109 - the driver's
@@ -91,7 +91,7 @@ class ExchangeConnection(AsyncConnection[DictRow]):
             if seconds is None or error.sqlstate is not None or monotonic() - begun < seconds:
                 raise
             self.pgconn.finish()
-            raise Unanswered(seconds) from error
+            raise AnswerTimeout(seconds) from error
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         """As the driver does; after a rollback it deallocates all statements (``None``), those of exchanges too."""
@@ -100,16 +100,16 @@ class ExchangeConnection(AsyncConnection[DictRow]):
         yield from super()._deallocate(name)
 
 
-class Prepared:
+class PreparedStatements:
     """The statements that a connection has prepared, the least used ones first."""
 
-    def __init__(self, connection: ExchangeConnection) -> None:
+    def __init__(self, connection: PipelineConnection) -> None:
         self.transformer = Transformer(connection)
         self._names: OrderedDict[tuple[bytes, tuple[int, ...]], bytes] = OrderedDict()
         self._made = 0
         self._planned = monotonic()
 
-    def aged(self) -> bool:
+    def must_replan(self) -> bool:
         """Whether to plan anew, from now on: a plan that was made for an empty table is a bad one for a full one."""
         now = monotonic()
         if now - self._planned < PLAN_SECONDS:
@@ -131,7 +131,7 @@ class Prepared:
         return self._names[key], gone
 
 
-class Exchange:
+class Pipeline:
     """One transaction on a connection that nobody else uses.
 
     Whoever opened it ends it, or closes the connection if it is broken.
@@ -145,12 +145,12 @@ class Exchange:
         broken: whether something was refused or interrupted: the connection is of no use any more.
     """
 
-    def __init__(self, connection: ExchangeConnection, beginning: Statement, begin: bytes = READING) -> None:
+    def __init__(self, connection: PipelineConnection, beginning: Statement, begin: bytes = READING) -> None:
         self._pgconn = connection.pgconn
         self._deadline = connection.deadline
         self._begin = begin
         if connection.prepared is None:
-            connection.prepared = Prepared(connection)
+            connection.prepared = PreparedStatements(connection)
         self._prepared = connection.prepared
         self._beginning: Statement | None = beginning
         self._commands: list[Callable[[], None]] = []
@@ -180,7 +180,7 @@ class Exchange:
             beginning, self._beginning = self._beginning, None
             self._pgconn.enter_pipeline_mode()
             self._queue(self._begin)
-            if self._prepared.aged():
+            if self._prepared.must_replan():
                 self._queue(_PLAN_ANEW)
             self._enqueue(beginning)
         return [self._enqueue(statement) for statement in asked]
@@ -236,8 +236,8 @@ class Exchange:
 
     def _enqueue(self, statement: Statement) -> int:
         """Send a statement with the next batch; the place of its result."""
-        query, names = converted(statement.sql)
-        values = arrayed(statement.values)
+        query, names = to_numbered_parameters(statement.sql)
+        values = bind_arrays(statement.values)
         transformer = self._prepared.transformer
         given = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
         types, formats = tuple(transformer.types or ()), transformer.formats
@@ -275,7 +275,7 @@ class Exchange:
 
 
 @lru_cache(maxsize=1024)
-def converted(sql: str) -> tuple[bytes, tuple[str, ...]]:
+def to_numbered_parameters(sql: str) -> tuple[bytes, tuple[str, ...]]:
     """A statement with numbered parameters, and the names of their values in order.
 
     Raises:
@@ -325,7 +325,7 @@ async def _waited(talk: PQGen[T], socket: int, seconds: float | None) -> T:
 
 def _give_up(future: "asyncio.Future[Ready]", seconds: float) -> None:
     if not future.done():
-        future.set_exception(Unanswered(seconds))
+        future.set_exception(AnswerTimeout(seconds))
 
 
 def _settle(future: "asyncio.Future[Ready]", ready: Ready) -> None:

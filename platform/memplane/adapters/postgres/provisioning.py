@@ -112,7 +112,7 @@ def check_schema(url: str) -> None:
         engine.dispose()
 
 
-def checked(url: str) -> sa.Engine:
+def checked_engine(url: str) -> sa.Engine:
     """An engine on a database whose schema this version fits, for work as its owner.
 
     Raises:

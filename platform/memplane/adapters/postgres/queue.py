@@ -18,7 +18,7 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
 from memplane.adapters.postgres.job_messages import QUEUE, SCHEMA, TASK
 from memplane.adapters.postgres.keepalive import watching
-from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.job_records import Lease
 from memplane.application.jobs.periodic import Periodic
 from memplane.application.ports import Perform
 from memplane.domain.errors import StorageUnavailable, UnsafeRole
@@ -171,7 +171,7 @@ class QueueWorker:
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _work(self, context: procrastinate.JobContext, /, **arguments: Any) -> None:  # noqa: ANN401 - of the message
-        claim = Claim(f"message:{context.job.id}", context.job.attempts)
+        claim = Lease(f"message:{context.job.id}", context.job.attempts)
         again = await self._perform(str(arguments["tenant_id"]), UUID(str(arguments["job"])), claim)
         if again is not None:
             raise _Again(again)

@@ -23,13 +23,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from memplane.adapters.postgres.packed_units import Loaded
+from memplane.adapters.postgres.packed_units import UnitMaterial
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.queries.material import Material
 from memplane.adapters.sql.queries.read_statements import Statement, mentioning
-from memplane.adapters.sql.queries.units import Units, measured, part_of
+from memplane.adapters.sql.queries.units import Units, measure, part_of
 from memplane.adapters.sql.scope import Predicate
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.recall.search_material import Candidates, Query
 from memplane.domain.memory.scope import Filters, Scope
@@ -75,13 +75,13 @@ _REREAD = sa.text(
 )
 
 
-async def freshen(session: Session, kind: Kind, ids: Sequence[UUID]) -> None:
+async def freshen(session: SqlSession, kind: Kind, ids: Sequence[UUID]) -> None:
     """Have what is remembered of units read anew, whatever their version."""
     statement = sa.text(_FRESHEN.format(table=kind)).bindparams(sa.bindparam("ids", type_=ARRAY(sa.Uuid())))
     await session.execute(statement, {"tenant": session.tenant, "ids": list(ids)})
 
 
-async def reread(session: Session, users: Sequence[str]) -> None:
+async def reread(session: SqlSession, users: Sequence[str]) -> None:
     """Have what is remembered of users' units read anew, as after a removal."""
     for user in sorted(users):
         await session.execute(_REREAD, {"tenant": session.tenant, "user": user})
@@ -96,7 +96,7 @@ def horizon(scope: Scope, names: Sequence[str]) -> Statement:
     return Statement(HORIZON.format(named=f", ({asked.sql}) AS named"), asked.values | values)
 
 
-def changed(table: str, scope: Scope, since: int, before: int) -> Statement:
+def changed_units(table: str, scope: Scope, since: int, before: int) -> Statement:
     """The units of the scope's user that changed in a range of transactions, whatever scope they are in now."""
     values: dict[str, object] = {
         "tenant": scope.tenant,
@@ -108,7 +108,7 @@ def changed(table: str, scope: Scope, since: int, before: int) -> Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScopeSnapshot:
     """What a transaction sees of a user's changes.
 
     Attributes:
@@ -126,7 +126,7 @@ class Look:
     removed: int | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Look":
+    def of(cls, row: Mapping[str, Any]) -> "ScopeSnapshot":
         """From the row of the statement."""
         last = max(row["memories"] or 0, row["turns"] or 0)
         return cls(row["horizon"], row["next"], row["running"], last, row["removed"])
@@ -137,7 +137,7 @@ class Look:
         return self.horizon, self.next, -self.running
 
 
-def held(in_force: InForce) -> Held:
+def embedding_key(in_force: InForce) -> Held:
     """What the vectors that a question is compared with are of, and their column."""
     return in_force.column, in_force.model
 
@@ -158,7 +158,7 @@ def key_of(scope: Scope, asked: Sequence[Predicate]) -> Key | None:
 
 
 @dataclass(slots=True)
-class Kept:
+class CachedScope:
     """A scope as it is remembered; whoever changes or reads it holds its lock.
 
     Attributes:
@@ -167,7 +167,7 @@ class Kept:
     """
 
     material: Material
-    look: Look
+    look: ScopeSnapshot
     expiry: datetime | None = None
     numbers: dict[bytes, int] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -177,18 +177,18 @@ class Kept:
     _units: Units | None = None
     _changes: int = 0
 
-    def right(self, look: Look, now: datetime) -> bool:
+    def right(self, look: ScopeSnapshot, now: datetime) -> bool:
         """Whether it can be brought up to date at all: nothing was removed or has expired, and it is not worn out."""
         worn = self.material.count > 2 * len(self._alive) + _SLACK
         fits = len(self._alive) <= MOST_UNITS
         lasts = self.expiry is None or self.expiry > now
         return look.removed == self.look.removed and fits and lasts and not worn and not self.unsure
 
-    def current(self, look: Look) -> bool:
+    def current(self, look: ScopeSnapshot) -> bool:
         """Whether nothing changed since."""
         return look.changed < self.look.horizon or look.age == self.look.age
 
-    def put(self, found: Sequence[Loaded]) -> None:
+    def put(self, found: Sequence[UnitMaterial]) -> None:
         """Units that are in scope, in place of what was held of them."""
         self.material.reserve(sum(len(part.columns.ids) for part in found))
         for part in found:
@@ -212,7 +212,7 @@ class Kept:
         self._units = None
         self._changes += 1
 
-    def measured(self, query: Query, named: bytes) -> Candidates:
+    def measure(self, query: Query, named: bytes) -> Candidates:
         """Every unit in scope with its signals."""
         units, changes = self._units, self._changes
         if units is None:
@@ -220,10 +220,10 @@ class Kept:
             units = Units.of([part_of(self.material, self.material.places(rows))])
             if self._changes == changes:  # a thread whose reader was cancelled goes on without the lock
                 self._units = units
-        return Candidates(units.ids, measured(units, query, named))
+        return Candidates(units.ids, measure(units, query, named))
 
 
-class ScopeMemory:
+class ScopeCache:
     """The scopes that are asked for again and again, within a budget of memory.
 
     Args:
@@ -234,10 +234,10 @@ class ScopeMemory:
     def __init__(self, dimensions: int, budget: int) -> None:
         self.dimensions = dimensions
         self._budget = budget
-        self._kept: OrderedDict[Key, Kept] = OrderedDict()
+        self._kept: OrderedDict[Key, CachedScope] = OrderedDict()
         self._touched: OrderedDict[Key, None] = OrderedDict()
 
-    def find(self, key: Key) -> Kept | None:
+    def find(self, key: Key) -> CachedScope | None:
         """What is remembered of a scope."""
         found = self._kept.get(key)
         if found is not None:
@@ -257,13 +257,15 @@ class ScopeMemory:
         """How long the vectors in force are."""
         return self.dimensions if in_force.model is None else in_force.model.dimensions
 
-    def made(self, look: Look, found: Sequence[Loaded], in_force: InForce = AT_REST) -> Kept:
+    def build_scope(
+        self, look: ScopeSnapshot, found: Sequence[UnitMaterial], in_force: InForce = AT_REST
+    ) -> CachedScope:
         """A scope from its units; takes a while for many."""
-        kept = Kept(Material(self.size_of(in_force)), look, vectors=held(in_force))
+        kept = CachedScope(Material(self.size_of(in_force)), look, vectors=embedding_key(in_force))
         kept.put(found)
         return kept
 
-    def keep(self, key: Key, kept: Kept) -> None:
+    def keep(self, key: Key, kept: CachedScope) -> None:
         """Remember a scope; the least used ones are forgotten beyond the budget."""
         self._kept[key] = kept
         self._kept.move_to_end(key)

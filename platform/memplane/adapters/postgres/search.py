@@ -14,18 +14,26 @@ from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL
 
-from memplane.adapters.postgres.active_embedding import Known, asking, told
-from memplane.adapters.postgres.arrays import arrayed
-from memplane.adapters.postgres.packed_units import MEMORIES, TURNS, UNIT_BYTES, loaded, material_of, scan_of, unpack
+from memplane.adapters.postgres.active_embedding import Known, active_embedding_of, active_embedding_statement
+from memplane.adapters.postgres.arrays import bind_arrays
+from memplane.adapters.postgres.packed_units import (
+    MEMORIES,
+    TURNS,
+    UNIT_BYTES,
+    load_material,
+    material_of,
+    scan_of,
+    unpack,
+)
 from memplane.adapters.postgres.pipeline import Maker, as_dicts, as_tuples
 from memplane.adapters.postgres.scope_cache import (
     MOST_UNITS,
-    Kept,
+    CachedScope,
     Key,
-    Look,
-    ScopeMemory,
-    changed,
-    held,
+    ScopeCache,
+    ScopeSnapshot,
+    changed_units,
+    embedding_key,
     horizon,
     key_of,
 )
@@ -35,7 +43,7 @@ from memplane.adapters.sql.queries.reader import SqlReader
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
 from memplane.application.limits.offload import offload
-from memplane.application.recall.search_material import Candidates, Query, Vectors
+from memplane.application.recall.search_material import Candidates, Query, TextVectors
 from memplane.domain.memory.scope import Scope
 from memplane.domain.ranking.embedding_models import Column, InForce
 
@@ -83,7 +91,7 @@ def material_statements(
     ]
 
 
-class Ask(Protocol):
+class FetchRows(Protocol):
     """How the rows of several statements are got."""
 
     async def __call__(self, asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
@@ -98,9 +106,9 @@ class PostgresReader(SqlReader):
 
     def __init__(
         self,
-        ask: Ask,
+        ask: FetchRows,
         tenant: str,
-        scopes: ScopeMemory | None = None,
+        scopes: ScopeCache | None = None,
         known: Known | None = None,
         *,
         seen: InForce | None = None,
@@ -135,18 +143,18 @@ class PostgresReader(SqlReader):
     async def _looked(self) -> InForce:
         """What the vectors are of, as this transaction sees it."""
         if self._seen is None:
-            (rows,) = await self._ask([asking(self._tenant)], as_tuples)
-            self._seen = self._known[self._tenant] = told(rows)
+            (rows,) = await self._ask([active_embedding_statement(self._tenant)], as_tuples)
+            self._seen = self._known[self._tenant] = active_embedding_of(rows)
         return self._seen
 
     def _asking(self) -> list[Statement]:
         """What asks for it beside other statements, unless it is known."""
-        return [] if self._seen else [asking(self._tenant)]
+        return [] if self._seen else [active_embedding_statement(self._tenant)]
 
     def _require(self, in_force: InForce, found: list[list[Any]]) -> None:
         """Take the answer off the end of what was found, unless it is known; stop where it is another."""
         if self._seen is None:
-            self._seen = self._known[self._tenant] = told(found.pop())
+            self._seen = self._known[self._tenant] = active_embedding_of(found.pop())
             if self._seen != in_force:
                 raise _Changed(self._seen)
 
@@ -163,16 +171,16 @@ class PostgresReader(SqlReader):
         found = await self.rows_of_all([horizon(scope, query.names), *self._asking()])
         self._require(in_force, found)
         seen = found[0][0]
-        look = Look.of(seen)
+        look = ScopeSnapshot.of(seen)
         async with kept.lock:
             if kept.look.age <= look.age:
-                if not kept.right(look, scope.now) or kept.vectors != held(in_force):
+                if not kept.right(look, scope.now) or kept.vectors != embedding_key(in_force):
                     self._scopes.forget(key)
                     return await self._remembered(self._scopes, key, scope, query, in_force)
                 if not kept.current(look):
                     await self._brought_up(kept, look, scope, sources)
                     self._scopes.settle()
-                return await offload(kept.material.count, kept.measured, query, _named(seen))
+                return await offload(kept.material.count, kept.measure, query, _named(seen))
         # others have looked later than this transaction does
         return await self._scanned(sources, scope, query, in_force)
 
@@ -189,7 +197,7 @@ class PostgresReader(SqlReader):
         return await offload(len(units) // UNIT_BYTES, unpack, units, terms, query, mentions)
 
     async def _remembered(
-        self, scopes: ScopeMemory, key: Key, scope: Scope, query: Query, in_force: InForce
+        self, scopes: ScopeCache, key: Key, scope: Scope, query: Query, in_force: InForce
     ) -> Candidates:
         """The whole scope's material, kept for the next question."""
         statements = material_statements(sources_of(scope), in_force.column)
@@ -199,19 +207,21 @@ class PostgresReader(SqlReader):
         size = sum(len(part[0]["units"] or b"") for part in parts) // UNIT_BYTES
         dimensions = scopes.size_of(in_force)
 
-        def made() -> tuple[Kept, Candidates]:
-            kept = scopes.made(Look.of(seen), [loaded(part[0], dimensions) for part in parts], in_force)
-            return kept, kept.measured(query, _named(seen))
+        def made() -> tuple[CachedScope, Candidates]:
+            kept = scopes.build_scope(
+                ScopeSnapshot.of(seen), [load_material(part[0], dimensions) for part in parts], in_force
+            )
+            return kept, kept.measure(query, _named(seen))
 
         kept, candidates = await offload(size, made)
         if size <= MOST_UNITS:
             scopes.keep(key, kept)
         return candidates
 
-    async def _brought_up(self, kept: Kept, look: Look, scope: Scope, sources: Sequence[Asked]) -> None:
+    async def _brought_up(self, kept: CachedScope, look: ScopeSnapshot, scope: Scope, sources: Sequence[Asked]) -> None:
         """What changed since the scope was looked at, in its place; by who holds the lock."""
         since = kept.look.horizon
-        gone = [changed(columns["table"], scope, since, look.next) for columns, _ in sources]
+        gone = [changed_units(columns["table"], scope, since, look.next) for columns, _ in sources]
         more = material_statements(sources, kept.vectors[0], (since, look.next))
         found = await self.rows_of_all([*gone, *more])
         left, material = found[: len(sources)], found[len(sources) :]
@@ -220,7 +230,7 @@ class PostgresReader(SqlReader):
         def placed() -> None:
             for rows in left:
                 kept.take_out(rows[0]["ids"] or b"")
-            kept.put([loaded(rows[0], kept.material.dimensions) for rows in material])
+            kept.put([load_material(rows[0], kept.material.dimensions) for rows in material])
 
         try:
             await offload(size, placed)
@@ -233,10 +243,10 @@ class PostgresReader(SqlReader):
 def _answers(query: Query, in_force: InForce) -> bool:
     """Whether a question has a vector for it."""
     embedded, model = query.embedding, in_force.model
-    return model is None or not isinstance(embedded, Vectors) or model.key in embedded.by_model
+    return model is None or not isinstance(embedded, TextVectors) or model.key in embedded.by_model
 
 
-def by_cursors(connection: AsyncConnection[Any]) -> Ask:
+def by_cursors(connection: AsyncConnection[Any]) -> FetchRows:
     """How a transaction that the driver began is asked."""
 
     async def ask(asked: Sequence[Statement], make: Maker[T]) -> list[list[T]]:
@@ -244,7 +254,7 @@ def by_cursors(connection: AsyncConnection[Any]) -> Ask:
             cursors = []
             for statement in asked:  # within a pipeline they travel together
                 cursor = await opened.enter_async_context(connection.cursor(row_factory=tuple_row, binary=True))
-                cursors.append(await cursor.execute(SQL(statement.sql), arrayed(statement.values)))
+                cursors.append(await cursor.execute(SQL(statement.sql), bind_arrays(statement.values)))
             found: list[list[T]] = []
             for cursor in cursors:
                 rows = await cursor.fetchall()

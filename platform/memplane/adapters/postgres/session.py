@@ -22,9 +22,9 @@ from pydantic_core import to_json
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection as SqlConnection
 
-from memplane.adapters.postgres.active_embedding import Known, asking, told
-from memplane.adapters.postgres.arrays import Ids, Vectors
-from memplane.adapters.postgres.pipeline import ExchangeConnection
+from memplane.adapters.postgres.active_embedding import Known, active_embedding_of, active_embedding_statement
+from memplane.adapters.postgres.arrays import IdArray, VectorArray
+from memplane.adapters.postgres.pipeline import PipelineConnection
 from memplane.adapters.postgres.search import PostgresReader, by_cursors
 from memplane.adapters.postgres.syntax import SYNTAX
 from memplane.adapters.sql.queries.read_statements import Statement
@@ -36,12 +36,12 @@ from memplane.adapters.sql.session import (
     RELATIONS,
     UNDO,
     Row,
-    Session,
+    SqlSession,
     Values,
     table_of,
 )
-from memplane.application.records import Told
-from memplane.application.transaction import Interrupted
+from memplane.application.records import ChangeNotice
+from memplane.application.transaction import TransactionInterrupted
 from memplane.domain.errors import StorageError
 from memplane.domain.memory.memory import new_id
 from memplane.domain.ranking.co_recall import APART, CO_RECALLED
@@ -91,7 +91,7 @@ SELECT %(tenant)s, (%(ids)s::uuid[])[row_number() OVER (ORDER BY told.thread_id,
        WITH ORDINALITY AS c (memory_id, event, category, place))"""
 
 
-class BegunAnew(Interrupted):
+class BegunAnew(TransactionInterrupted):
     """Another transaction came first, with a row of the same name or another model: this one starts again."""
 
 
@@ -101,7 +101,7 @@ _OF_ONE_STATEMENT = (
 """After these a transaction can go on from a savepoint."""
 
 
-class PostgresSession(Session):
+class PostgresSession(SqlSession):
     """Rows wait until a statement could see them; the transaction begins with the first statement."""
 
     syntax = SYNTAX
@@ -121,7 +121,7 @@ class PostgresSession(Session):
         found: sa.CursorResult[Any] = await self._connection.execute(statement, values)
         return found
 
-    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+    async def rows_changed(self, statement: sa.Executable, values: Values = None) -> int:
         """Send a statement; how many rows it changed."""
         return (await self.execute(statement, values)).rowcount
 
@@ -136,7 +136,7 @@ class PostgresSession(Session):
             self._waiting.clear()
             cause = getattr(error, "orig", error)
             if isinstance(cause, psycopg.Error) and not isinstance(cause, _OF_ONE_STATEMENT):
-                raise Interrupted(cause) from error
+                raise TransactionInterrupted(cause) from error
             raise
 
     def attempt(self) -> AbstractAsyncContextManager[object]:
@@ -189,7 +189,7 @@ class PostgresSession(Session):
         elif self._beginning is not None:
             await self._begin(await self.driver())
 
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: ChangeNotice) -> Mapping[str, int]:
         """Log changes in threads and in the user's recent ones, with what waits: each thread's last revision."""
         most = len(told.changes) * (told.most + len(threads))
         values: Row = {
@@ -257,7 +257,7 @@ class PostgresSession(Session):
         if self._beginning is None:
             return
         beginning, self._beginning = self._beginning, None
-        asked = asking(self.tenant)
+        asked = active_embedding_statement(self.tenant)
         self._asked = driver.cursor(row_factory=dict_row)
         if driver.pgconn.pipeline_status != PipelineStatus.OFF:  # it is answered with the rest
             await driver.execute(SQL(beginning.sql), beginning.values)
@@ -272,7 +272,7 @@ class PostgresSession(Session):
         """Go on only by the model that is in force."""
         if self._asked is None:
             return
-        found = told(await self._asked.fetchall())
+        found = active_embedding_of(await self._asked.fetchall())
         await self._asked.close()
         self._asked = None
         if found != self.in_force:
@@ -280,14 +280,14 @@ class PostgresSession(Session):
             raise BegunAnew
 
 
-async def driver_of(connection: SqlConnection) -> ExchangeConnection:
+async def driver_of(connection: SqlConnection) -> PipelineConnection:
     """The driver's own connection.
 
     Raises:
         StorageError: it is another driver's.
     """
     driver = (await connection.get_raw_connection()).driver_connection
-    if not isinstance(driver, ExchangeConnection):
+    if not isinstance(driver, PipelineConnection):
         raise StorageError("the connection is not psycopg's, as the storage makes them")
     return driver
 
@@ -303,8 +303,8 @@ def _as_values(table: str, rows: list[Row]) -> Row:
     values: Row = {table: _json(plain)}
     for column in columns:
         vectors = [(row["id"], row[column]) for row in rows if row[column] is not None]
-        values[f"{table}_{column}_ids"] = Ids(one for one, _ in vectors)
-        values[f"{table}_{column}s"] = Vectors(vector for _, vector in vectors)
+        values[f"{table}_{column}_ids"] = IdArray(one for one, _ in vectors)
+        values[f"{table}_{column}s"] = VectorArray(vector for _, vector in vectors)
     return values
 
 

@@ -25,9 +25,9 @@ from memplane.adapters.postgres.arrays import register_arrays
 from memplane.adapters.postgres.checkpoint_pipeline import by_exchanges
 from memplane.adapters.postgres.job_messages import send
 from memplane.adapters.postgres.keepalive import watching
-from memplane.adapters.postgres.pipeline import Exchange, ExchangeConnection, Unanswered, as_dicts
+from memplane.adapters.postgres.pipeline import AnswerTimeout, Pipeline, PipelineConnection, as_dicts
 from memplane.adapters.postgres.rate_buckets import DRAW
-from memplane.adapters.postgres.scope_cache import ScopeMemory, freshen, reread
+from memplane.adapters.postgres.scope_cache import ScopeCache, freshen, reread
 from memplane.adapters.postgres.search import PostgresReader
 from memplane.adapters.postgres.session import BegunAnew, PostgresSession
 from memplane.adapters.postgres.syntax import TEXT_SYNTAX
@@ -35,14 +35,14 @@ from memplane.adapters.postgres.tenant_removal import REFUSED, REQUIRE_TENANT
 from memplane.adapters.postgres.unit_of_work import PostgresUnitOfWork
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.rows import key_of
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sql.stores.vectors import vectors_of
-from memplane.adapters.sql.unit_of_work import Ways, lock_names
-from memplane.application.limits.usage import Usage
-from memplane.application.ports import Reader
+from memplane.adapters.sql.unit_of_work import DialectOps, lock_names
+from memplane.application.limits.usage import StoredAmounts
+from memplane.application.ports import TenantReader
 from memplane.application.recall.search_material import Candidates, Query
-from memplane.application.records import Draw, Drawn, Rate, StoredKey
-from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
+from memplane.application.records import Draw, Rate, StoredKey, TokenGrant
+from memplane.application.transaction import CheckpointStore, TransactionInterrupted, UnitOfWork
 from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable, TenantRemoved, UnsafeRole
 from memplane.domain.identity.principal import Reach
 from memplane.domain.memory.memory import Memory
@@ -95,25 +95,25 @@ class PostgresStorage:
         pool_size: int = 8,
         pool_wait: float = 5.0,
         timeouts: Timeouts = _USUAL,
-        scopes: ScopeMemory | None = None,
+        scopes: ScopeCache | None = None,
     ) -> None:
         self._scopes = scopes
         self._known: Known = {}
         options = _SESSION.format(ms=timeouts.statement_ms, idle=timeouts.idle_ms)
         watched = watching(url, timeouts.exchange)
 
-        async def configure(connection: ExchangeConnection) -> None:
+        async def configure(connection: PipelineConnection) -> None:
             connection.deadline = timeouts.exchange
             await _taught(connection)
 
-        async def connect(*given: Any, **named: Any) -> ExchangeConnection:  # noqa: ANN401 - as the driver's
-            connection = await ExchangeConnection.connect(*given, **named)
+        async def connect(*given: Any, **named: Any) -> PipelineConnection:  # noqa: ANN401 - as the driver's
+            connection = await PipelineConnection.connect(*given, **named)
             connection.deadline = timeouts.exchange
             return connection
 
-        self._readers: AsyncConnectionPool[ExchangeConnection] = AsyncConnectionPool(
+        self._readers: AsyncConnectionPool[PipelineConnection] = AsyncConnectionPool(
             url,
-            connection_class=ExchangeConnection,
+            connection_class=PipelineConnection,
             min_size=2,
             max_size=pool_size,
             timeout=pool_wait,
@@ -174,12 +174,12 @@ class PostgresStorage:
             )
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[ExchangeConnection]:
+    async def _connection(self) -> AsyncIterator[PipelineConnection]:
         async with self._lent() as connection, connection:
             yield connection
 
     @asynccontextmanager
-    async def _lent(self, wait: float | None = None) -> AsyncIterator[ExchangeConnection]:
+    async def _lent(self, wait: float | None = None) -> AsyncIterator[PipelineConnection]:
         """A connection of the pool; what its database refuses is told as an error of ours."""
         try:
             connection = await self._taken(wait)
@@ -194,7 +194,7 @@ class PostgresStorage:
         except psycopg.Error as error:
             raise _translated(error) from error
 
-    async def _taken(self, wait: float | None) -> ExchangeConnection:
+    async def _taken(self, wait: float | None) -> PipelineConnection:
         """A connection of the pool that the server has not ended, as all are when it was started again.
 
         The pool's own check waits for seconds between one that was ended and the next.
@@ -207,11 +207,11 @@ class PostgresStorage:
             await self._readers.putconn(connection)
 
     @asynccontextmanager
-    async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
+    async def reading(self, reach: Reach) -> AsyncIterator[TenantReader]:
         """A read-only transaction of a tenant, or of some of its users."""
         async with self._lent() as connection:
             # BEGIN and the tenant travel with the first statement that is waited for
-            exchange = Exchange(connection, Statement(f"SELECT {_NAMED}", _named(reach.with_shared)))
+            exchange = Pipeline(connection, Statement(f"SELECT {_NAMED}", _named(reach.with_shared)))
             whole = False
             try:
                 try:
@@ -277,7 +277,7 @@ class PostgresStorage:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async with self._lent() as connection:
-                    exchange = Exchange(connection, beginning)
+                    exchange = Pipeline(connection, beginning)
                     try:
                         return await exchange.at_once(asked, as_dicts)
                     finally:
@@ -295,7 +295,7 @@ class PostgresStorage:
         if self._scopes is not None:
             self._scopes.clear()
 
-    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+    async def draw(self, draw: Draw, rate: Rate) -> TokenGrant:
         """Take tokens of a key's bucket, which all servers share."""
         values = {
             "tenant": draw.tenant,
@@ -309,7 +309,7 @@ class PostgresStorage:
             row = await (await connection.execute(SQL(DRAW), values)).fetchone()
         if row is None:
             raise StorageError("the bucket gave no answer")
-        return Drawn(row["granted"], row["left"])
+        return TokenGrant(row["granted"], row["left"])
 
     async def ready(self) -> None:
         """Return when the database answers.
@@ -337,7 +337,11 @@ async def _tried(once: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(_pause(attempt))
         except sa.exc.TimeoutError as error:
             raise StorageUnavailable("all database connections are busy; try again shortly") from error
-        except (sa.exc.DBAPIError, psycopg.Error, Interrupted) as error:  # of a statement, a search, a savepoint
+        except (
+            sa.exc.DBAPIError,
+            psycopg.Error,
+            TransactionInterrupted,
+        ) as error:  # of a statement, a search, a savepoint
             cause = getattr(error, "orig", error)
             if getattr(cause, "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS:
                 raise _translated(cause) from error
@@ -363,38 +367,38 @@ _BEGIN = f"SELECT {_NAMED}, {_VECTORS}, ({_LOCKED})"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
 
 
-async def _candidates(session: Session, scope: Scope, query: Query) -> Candidates:
+async def _candidates(session: SqlSession, scope: Scope, query: Query) -> Candidates:
     """Within a write: what the transaction sees, its own rows among them."""
     return await (await _reader(session)).candidates(scope, query)
 
 
-async def _memories(session: Session, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+async def _memories(session: SqlSession, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
     """Within a write: memories as the transaction has them."""
     found = await (await _reader(session)).units(replace(scope, turns=False), ids)
     return [unit for unit in found.values() if isinstance(unit, Memory)]
 
 
-async def _reader(session: Session) -> PostgresReader:
+async def _reader(session: SqlSession) -> PostgresReader:
     if not isinstance(session, PostgresSession):
         raise StorageError("the session is not PostgreSQL's")
     return await session.reader()
 
 
-async def _lock(session: Session, names: Sequence[str]) -> None:
+async def _lock(session: SqlSession, names: Sequence[str]) -> None:
     await session.execute(sa.text(_LOCK), {"names": list(names)})
 
 
-async def _widen(session: Session) -> None:
+async def _widen(session: SqlSession) -> None:
     await session.execute(sa.text("SELECT set_config('memplane.users', '', true)"))
 
 
-async def _tenant_usage(session: Session, day: str) -> Usage:
+async def _tenant_usage(session: SqlSession, day: str) -> StoredAmounts:
     """The sum of all users, of a transaction that may be bound to some of them."""
     found = (await session.execute(sa.text("SELECT * FROM tenant_usage(:day)"), {"day": day})).one()
-    return Usage(found.memories, found.bytes, found.writes)
+    return StoredAmounts(found.memories, found.bytes, found.writes)
 
 
-WAYS = Ways(
+WAYS = DialectOps(
     _candidates, _lock, freshen, reread, _memories, send=send, alone=alone, widen=_widen, tenant_usage=_tenant_usage
 )  # fmt: skip
 
@@ -441,7 +445,7 @@ def _still_there(connection: AsyncAdapt_psycopg_connection, _record: ConnectionP
 
 def _lost(error: BaseException | None) -> bool:
     """Whether a connection broke, rather than that the database refused or took too long."""
-    if isinstance(error, PoolTimeout | Unanswered) or not isinstance(error, psycopg.OperationalError):
+    if isinstance(error, PoolTimeout | AnswerTimeout) or not isinstance(error, psycopg.OperationalError):
         return False
     return error.sqlstate is None or isinstance(error, psycopg.errors.AdminShutdown | psycopg.errors.CrashShutdown)
 
@@ -451,7 +455,7 @@ def _translated(error: object) -> StorageError | TenantRemoved:
         return TenantRemoved("this tenant was removed: its keys, tokens and data are no longer valid")
     if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
         return StorageUnavailable("the database took too long; try again shortly")
-    if isinstance(error, Unanswered):
+    if isinstance(error, AnswerTimeout):
         return StorageUnavailable(f"the database did not answer within {error.seconds:g} s; try again shortly")
     if isinstance(error, psycopg.errors.DiskFull):
         return StorageFull("the disk of the database is full: nothing was stored; free space, then try again")

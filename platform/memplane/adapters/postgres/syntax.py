@@ -21,15 +21,15 @@ class PostgresSyntax:
         """The list column holds every item of a bound list."""
         return f"{column} @> CAST({self.value(name)} AS text[])"
 
-    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+    def rows_by_ids(self, table: str, alias: str, name: str) -> tuple[str, str]:
         """Rows of a table by a bound list of ids."""
         return f"{table} {alias}", self.any_of(f"{alias}.id", name)
 
-    def packed(self, column: str) -> str:
+    def pack_ids(self, column: str) -> str:
         """All ids of a column as one value."""
         return f"string_agg(uuid_send({column}), ''::bytea)"
 
-    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+    def bind_values(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as psycopg takes them: as they are."""
         return dict(values)
 

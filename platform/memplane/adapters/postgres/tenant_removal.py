@@ -21,7 +21,7 @@ from memplane.adapters.sql.schema.columns import id_column, name_column, tenant_
 from memplane.adapters.sql.schema.types import Json
 from memplane.application.erasure.erasure_replay import TENANT_REMOVAL
 from memplane.application.ports import Clock
-from memplane.domain.errors import Conflict, NotFound, StorageUnavailable
+from memplane.domain.errors import RecordNotFound, StateConflict, StorageUnavailable
 from memplane.domain.language.text import instant
 from memplane.domain.memory.memory import new_id
 from memplane.domain.privacy.audit_chain import Head
@@ -213,7 +213,7 @@ class RemoveTenant:
         """As the only process that removes the tenant."""
         with self._side.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             if not connection.execute(_ALONE, {"tenant": self._side.tenant}).scalar_one():
-                raise Conflict(f"another process removes the tenant '{self._side.tenant}' at this moment")
+                raise StateConflict(f"another process removes the tenant '{self._side.tenant}' at this moment")
             try:
                 yield
             finally:
@@ -246,7 +246,7 @@ class RemoveTenant:
             NotFound: there is no such tenant.
         """
         if not self._exists(connection):
-            raise NotFound(f"there is no tenant '{self._side.tenant}'")
+            raise RecordNotFound(f"there is no tenant '{self._side.tenant}'")
         h = tables.history.c
         mine = h.tenant_id == self._side.tenant
         last = sa.select(h.position, h.link).where(mine, h.position.is_not(None)).order_by(h.position.desc()).limit(1)

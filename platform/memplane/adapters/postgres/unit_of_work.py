@@ -18,10 +18,10 @@ from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.scope import Syntax
 from memplane.adapters.sql.stores.gateway_stores import wanted_names
 from memplane.adapters.sql.stores.memory_stores import place_of
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
+from memplane.adapters.sql.unit_of_work import DialectOps, SqlUnitOfWork
 from memplane.application.limits.offload import offload
 from memplane.application.recall.search_material import Query
-from memplane.application.records import KnownName, Look, Seen
+from memplane.application.records import KnownName, LookupResult, WriteLookup
 
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call] # SQLAlchemy's own gap
 
@@ -39,20 +39,20 @@ SELECT e.id, e.name_key, e.kind, false FROM entities e
 class PostgresUnitOfWork(SqlUnitOfWork):
     """The stores of one open transaction."""
 
-    def __init__(self, session: PostgresSession, syntax: Syntax, ways: Ways) -> None:
+    def __init__(self, session: PostgresSession, syntax: Syntax, ways: DialectOps) -> None:
         super().__init__(session, syntax, ways)
         self.journal = PostgresJournal(session)
         self.erasures = PostgresErasures(session)
         self.chain = PostgresChain(session)
         self._together = session
 
-    async def look(self, look: Look) -> Seen:
+    async def look(self, look: WriteLookup) -> LookupResult:
         """What stands around a new memory."""
         memory, in_force = look.memory, self.in_force
         query = Query(look.material.terms, (), look.material.vector(in_force.model))
         place = {"tenant_id": self._tenant} | place_of(memory)
         buried = {"tenant_id": self._tenant, "scope": memory.user_id, "category": memory.category}
-        taken = _as_statement(write_statements.taken(memory), place)
+        taken = _as_statement(write_statements.is_taken(memory), place)
         asked = {
             "buried": _as_statement(write_statements.BURIED, buried),
             "there": _as_statement(write_statements.same(memory), place),
@@ -67,7 +67,7 @@ class PostgresUnitOfWork(SqlUnitOfWork):
             asked["past"] = _as_statement(write_statements.PAST_OF_NAME, place)
         rows = dict(zip(asked, await self._together.rows_of_all(list(asked.values())), strict=True))
         there, past = ([memory_of(row) for row in rows.get(name, ())] for name in ("there", "past"))
-        seen = Seen(
+        seen = LookupResult(
             buried=frozenset(row["value_hash"] for row in rows["buried"]),
             there=next(iter(there), None),
             past=None if there else next(iter(past), None),

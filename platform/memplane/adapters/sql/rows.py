@@ -112,7 +112,7 @@ def material_values(material: SearchMaterial, in_force: InForce) -> dict[str, ob
     Raises:
         EmbeddingMismatch: this process does not run one of the models.
     """
-    vectors = {str(column): material.vector(model) for column, model in in_force.stored.items()}
+    vectors = {str(column): material.vector(model) for column, model in in_force.write_models.items()}
     return {"terms": pack_terms(material.terms), "term_length": material.terms.length} | vectors
 
 

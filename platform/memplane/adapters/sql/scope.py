@@ -33,15 +33,15 @@ class Syntax(Protocol):
         """The list column holds every item of a bound list."""
         ...
 
-    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+    def rows_by_ids(self, table: str, alias: str, name: str) -> tuple[str, str]:
         """Rows of a table by a bound list of ids: what to select from, and the condition."""
         ...
 
-    def packed(self, column: str) -> str:
+    def pack_ids(self, column: str) -> str:
         """All ids of a column as one value: see ``PackedIds.unpacked``."""
         ...
 
-    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+    def bind_values(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as the database's driver takes them."""
         ...
 

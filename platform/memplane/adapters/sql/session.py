@@ -14,7 +14,7 @@ from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.queries.write_statements import Insert, one_or_many, upserts
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax
-from memplane.application.records import Told
+from memplane.application.records import ChangeNotice
 from memplane.domain.memory.memory import new_id
 from memplane.domain.ranking.co_recall import APART, CO_RECALLED
 from memplane.domain.ranking.embedding_models import InForce
@@ -31,7 +31,7 @@ UNDO = "undo_records"
 JOB_RUNS = "job_runs"
 
 
-class Session(ABC):
+class SqlSession(ABC):
     """Sends statements, and adds rows; a database may let rows wait for the next statement.
 
     Attributes:
@@ -53,7 +53,7 @@ class Session(ABC):
         """Send a statement, which sees whatever was added before; its rows."""
 
     @abstractmethod
-    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+    async def rows_changed(self, statement: sa.Executable, values: Values = None) -> int:
         """Send a statement; how many rows it changed."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Session(ABC):
         """Writes whose rows nobody asks for."""
         await self.rows_of_all(asked)
 
-    def merged(self, asked: Sequence[Statement]) -> list[Statement]:
+    def merge_statements(self, asked: Sequence[Statement]) -> list[Statement]:
         """Writes of different rows, in as few statements as the database has them run; in no order."""
         return list(asked)
 
@@ -93,7 +93,7 @@ class Session(ABC):
     async def flush(self) -> None:
         """Send what waits."""
 
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: ChangeNotice) -> Mapping[str, int]:
         """Log changes in threads and in the user's recent ones: each thread's last revision."""
         values = {"tenant_id": self.tenant, "user_id": user_id, "since": told.since, "most": told.most}
         rows = await self.execute(write_statements.RECENT, values)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sql.stores.activity import SqlActivity
 from memplane.adapters.sql.stores.audit_chain import SqlChain
 from memplane.adapters.sql.stores.checkpoints import SqlCheckpoints
@@ -49,11 +49,11 @@ from memplane.application.limits.idempotency_ports import Answers
 from memplane.application.limits.usage import SettingsStore, UsageStore
 from memplane.application.operations.audit_chain_ports import Chain
 from memplane.application.recall.co_recall_records import CoRecalls
-from memplane.application.records import Look, Seen
+from memplane.application.records import LookupResult, WriteLookup
 from memplane.application.reverts.revert_ports import Reverts
 from memplane.application.transaction import (
     CheckpointStore,
-    Consents,
+    ConsentStore,
     Graph,
     Journal,
     KeyStore,
@@ -69,7 +69,7 @@ from memplane.domain.ranking.embedding_models import InForce
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class DialectOps:
     """What each database does in its own way within a write.
 
     Attributes:
@@ -86,14 +86,14 @@ class Ways:
     """
 
     candidates: FindCandidates
-    lock: Callable[[Session, Sequence[str]], Awaitable[None]]
+    lock: Callable[[SqlSession, Sequence[str]], Awaitable[None]]
     freshen: Freshen
     reread: Reread
     read: ReadMemories | None = None
     row_locks: bool = True
     send: Send | None = None
     alone: Alone | None = None
-    widen: Callable[[Session], Awaitable[None]] | None = None
+    widen: Callable[[SqlSession], Awaitable[None]] | None = None
     tenant_usage: TenantUsage = tenant_usage
 
 
@@ -105,7 +105,7 @@ def lock_names(tenant: str, users: Iterable[str]) -> list[str]:
 class SqlUnitOfWork:
     """The stores of one open transaction; whoever opened the transaction commits it."""
 
-    def __init__(self, session: Session, syntax: Syntax, ways: Ways) -> None:
+    def __init__(self, session: SqlSession, syntax: Syntax, ways: DialectOps) -> None:
         self._session = session
         self._tenant = session.tenant
         self._ways = ways
@@ -118,7 +118,7 @@ class SqlUnitOfWork:
         self.graph: Graph = (graph := SqlGraph(session))
         self.enrichments: Enrichments = SqlEnrichments(session, graph)
         self.answers: Answers = SqlAnswers(session)
-        self.consents: Consents = SqlConsents(session)
+        self.consents: ConsentStore = SqlConsents(session)
         self.upkeep: Upkeep = SqlUpkeep(session, syntax)
         self.jobs: JobRuns = SqlJobRuns(session, ways.send)
         self.budgets: Budgets = SqlBudgets(session)
@@ -144,17 +144,17 @@ class SqlUnitOfWork:
         """Work within the transaction that is taken back alone when it fails."""
         return self._session.attempt()
 
-    async def look(self, look: Look) -> Seen:
+    async def look(self, look: WriteLookup) -> LookupResult:
         """What stands around a new memory."""
         memory = look.memory
-        buried = await self.tombstones.held(memory.user_id, memory.category)
+        buried = await self.tombstones.load(memory.user_id, memory.category)
         there = await self.memories.find_duplicate(memory)
         past = await self.memories.find_past(memory) if there is None else None
         last = await self.memories.last_recorded(memory.user_id)
         if there is not None or past is not None:
-            return Seen(buried, there, past, (), None, last)
+            return LookupResult(buried, there, past, (), None, last)
         near = await self.memories.nearest(look.scope, look.material, look.limit)
-        return Seen(buried, None, None, tuple(near), None, last)
+        return LookupResult(buried, None, None, tuple(near), None, last)
 
     async def reach_every_user(self) -> None:
         """Let the transaction touch rows of every user of the tenant from here on, whomever its caller is bound to."""

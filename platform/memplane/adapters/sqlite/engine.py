@@ -28,7 +28,7 @@ def sync_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-class Writer:
+class WriteConnection:
     """One connection whose transactions take the write lock when they begin, with its own thread.
 
     A transaction that begins deferred and writes later fails at once when another one wrote in between, whatever the

@@ -44,7 +44,7 @@ def revision(path: Path) -> str | None:
         engine.dispose()
 
 
-def checked(path: Path) -> sa.Engine:
+def checked_engine(path: Path) -> sa.Engine:
     """An engine on a file whose schema this version fits.
 
     Raises:

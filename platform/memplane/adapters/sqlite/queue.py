@@ -5,7 +5,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from memplane.adapters.sqlite.storage import TENANT, SqliteStorage
-from memplane.application.jobs.job_records import Claim
+from memplane.application.jobs.job_records import Lease
 from memplane.application.jobs.periodic import Periodic
 from memplane.application.ports import Clock, Perform
 from memplane.domain.identity.principal import Reach
@@ -51,4 +51,4 @@ class LocalWorker:
             run = await self._storage.write(Reach(TENANT), lambda uow: uow.jobs.next_due(self._clock()))
             if run is None:
                 return
-            await self._perform(TENANT, run.id, Claim(f"local:{uuid4()}", 0))
+            await self._perform(TENANT, run.id, Lease(f"local:{uuid4()}", 0))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from memplane.application.records import Draw, Drawn, Rate
+from memplane.application.records import Draw, Rate, TokenGrant
 
 
 class LocalBuckets:
@@ -13,11 +13,11 @@ class LocalBuckets:
         self._elapsed = elapsed
         self._kept: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def draw(self, draw: Draw, rate: Rate) -> Drawn:
+    def draw(self, draw: Draw, rate: Rate) -> TokenGrant:
         """What is wanted, or what is needed, or nothing."""
         name, now = (draw.tenant, draw.key_id), self._elapsed()
         tokens, refilled = self._kept.get(name, (float(rate.burst), now))
         level = min(float(rate.burst), tokens + rate.per_second * (now - refilled))
         granted = next((asked for asked in (draw.wanted, draw.needed) if level >= asked), 0)
         self._kept[name] = (level - granted, now)
-        return Drawn(granted, level - granted)
+        return TokenGrant(granted, level - granted)

@@ -59,7 +59,7 @@ class _Kept(Generic[T]):
     value: T
 
 
-class ScopeCache(Generic[T]):
+class FileScopeCache(Generic[T]):
     """What is known of scopes, for as long as no unit was written and none of theirs expired."""
 
     def __init__(self, size: int = 64) -> None:

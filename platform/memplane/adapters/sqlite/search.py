@@ -14,12 +14,12 @@ from memplane.adapters.sql.queries.material import Material, Numbers
 from memplane.adapters.sql.queries.packing import PackedIds
 from memplane.adapters.sql.queries.read_statements import Statement, mentioning
 from memplane.adapters.sql.queries.reader import SqlReader
-from memplane.adapters.sql.queries.units import Part, Units, measured, part_of
+from memplane.adapters.sql.queries.units import UnitPart, Units, measure, part_of
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, memories_in, turns_in
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sqlite.engine import Snapshot
-from memplane.adapters.sqlite.scope_cache import ScopeCache, ScopeKey, columns_of
+from memplane.adapters.sqlite.scope_cache import FileScopeCache, ScopeKey, columns_of
 from memplane.adapters.sqlite.values import SqliteSyntax, rows_of
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.recall.search_material import Candidates, Query
@@ -79,31 +79,31 @@ class SearchCaches:
 
     memories: Material
     turns: Material
-    scopes: ScopeCache[Units]
+    scopes: FileScopeCache[Units]
     lock: threading.Lock
     in_force: InForce
 
     @classmethod
     def empty(cls, dimensions: int, in_force: InForce) -> "SearchCaches":
         """Caches that hold nothing yet, for vectors of a length."""
-        return cls(Material(dimensions), Material(dimensions), ScopeCache(), threading.Lock(), in_force)
+        return cls(Material(dimensions), Material(dimensions), FileScopeCache(), threading.Lock(), in_force)
 
     def anew(self) -> "SearchCaches":
         """The same, empty."""
         return self.empty(self.memories.dimensions, self.in_force)
 
 
-async def freshen(session: Session, _kind: Kind, _ids: Sequence[UUID]) -> None:
+async def freshen(session: SqlSession, _kind: Kind, _ids: Sequence[UUID]) -> None:
     """Have what is remembered of units read anew, whatever their version: all that is held is given up."""
     await session.execute(_FRESHEN)
 
 
-async def reread(session: Session, _users: Sequence[str]) -> None:
+async def reread(session: SqlSession, _users: Sequence[str]) -> None:
     """Have what is remembered of users' units read anew: all that is held is given up."""
     await session.execute(_FRESHEN)
 
 
-class Remembered:
+class CachesInForce:
     """The caches of what is in force; those of an embedding model that was in force before are given up.
 
     Args:
@@ -127,9 +127,9 @@ class Remembered:
         self._caches = self._caches.anew()
 
 
-def fetched(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
+def fetch_rows(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
     """The rows of a statement."""
-    cursor = connection.execute(statement.sql, SYNTAX.bound(statement.values))
+    cursor = connection.execute(statement.sql, SYNTAX.bind_values(statement.values))
     return list(rows_of(tuple(column[0] for column in cursor.description), cursor))
 
 
@@ -138,31 +138,31 @@ class SqliteReader(SqlReader):
 
     syntax = SYNTAX
 
-    def __init__(self, snapshot: Snapshot, caches: Remembered, tenant: str) -> None:
+    def __init__(self, snapshot: Snapshot, caches: CachesInForce, tenant: str) -> None:
         super().__init__(tenant)
         self._snapshot = snapshot
         self._caches = caches
 
     async def rows(self, statement: Statement) -> list[Row]:
         """The rows of a statement."""
-        return await self._snapshot.run(lambda connection: fetched(connection, statement))
+        return await self._snapshot.run(lambda connection: fetch_rows(connection, statement))
 
     async def rows_of_all(self, asked: Sequence[Statement]) -> list[list[Row]]:
         """The rows of several statements, read in one go."""
-        return await self._snapshot.run(lambda connection: [fetched(connection, statement) for statement in asked])
+        return await self._snapshot.run(lambda connection: [fetch_rows(connection, statement) for statement in asked])
 
     async def candidates_apart(self, scope: Scope, query: Query) -> Candidates:
         """All memories and turns in a scope, with their signals for the query."""
         return await self._snapshot.run(lambda connection: _candidates(connection, self._caches, scope, query))
 
 
-def _candidates(connection: sqlite3.Connection, remembered: Remembered, scope: Scope, query: Query) -> Candidates:
+def _candidates(connection: sqlite3.Connection, remembered: CachesInForce, scope: Scope, query: Query) -> Candidates:
     """Find the units in scope and measure them; one thread at a time, for they would load the same."""
     in_force = in_force_of(connection, scope.tenant)
     caches, query = remembered.of(in_force), query.by(in_force.model)
     with caches.lock:
         units = _units(connection, caches, scope)
-        signals = measured(units, query, _named(connection, scope, query))
+        signals = measure(units, query, _named(connection, scope, query))
     return Candidates(units.ids, signals, in_force.model)
 
 
@@ -180,7 +180,7 @@ def _named(connection: sqlite3.Connection, scope: Scope, query: Query) -> bytes:
     """Packed ids of memories that mention what the query names."""
     if not query.names:
         return b""
-    return PackedIds.unpacked(fetched(connection, mentioning(scope, SYNTAX, query.names))[0]["ids"])
+    return PackedIds.unpack(fetch_rows(connection, mentioning(scope, SYNTAX, query.names))[0]["ids"])
 
 
 def _units(connection: sqlite3.Connection, caches: SearchCaches, scope: Scope) -> Units:
@@ -214,21 +214,21 @@ def _key(asked: Sequence[Predicate]) -> ScopeKey:
     """What makes two scopes the same, whenever they are asked for."""
     parts: list[object] = []
     for allowed in asked:
-        values = SYNTAX.bound(allowed.values)
+        values = SYNTAX.bind_values(allowed.values)
         parts += [allowed.sql, *((name, values[name]) for name in values if name != "now")]
     return tuple(parts)
 
 
 def _time(scope: Scope) -> str:
-    return str(SYNTAX.bound({"now": scope.now})["now"])
+    return str(SYNTAX.bind_values({"now": scope.now})["now"])
 
 
 def _in_scope(
     connection: sqlite3.Connection, source: _Source, allowed: Predicate, held: tuple[Column, Material], epoch: int
-) -> tuple[Part, str | None]:
+) -> tuple[UnitPart, str | None]:
     """The rows of one table that are in scope, with their material in the cache; and when the first of them expires."""
     sql = _SCOPE.format(table=source.table, versions=source.versions, expiry=source.expiry, scope=allowed.sql)
-    rows, versions, expiry = connection.execute(sql, SYNTAX.bound(allowed.values)).fetchone()
+    rows, versions, expiry = connection.execute(sql, SYNTAX.bind_values(allowed.values)).fetchone()
     cache, rowids = held[1], _numbers(rows)
     current = _numbers(versions) if versions else np.zeros_like(rowids)
     _load(connection, source, held, epoch, cache.missing(epoch, rowids, current))

@@ -13,20 +13,20 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine.result import IteratorResult, SimpleResultMetaData
 
 from memplane.adapters.sql.queries.read_statements import Statement
-from memplane.adapters.sql.session import MEMORIES, Row, Session, Values, adding
-from memplane.adapters.sqlite.engine import Writer
-from memplane.adapters.sqlite.search import SYNTAX, fetched
-from memplane.application.transaction import Interrupted
+from memplane.adapters.sql.session import MEMORIES, Row, SqlSession, Values, adding
+from memplane.adapters.sqlite.engine import WriteConnection
+from memplane.adapters.sqlite.search import SYNTAX, fetch_rows
+from memplane.application.transaction import TransactionInterrupted
 from memplane.domain.errors import StorageError, StorageFull, StorageUnavailable
 from memplane.domain.ranking.embedding_models import InForce
 
 
-class SqliteSession(Session):
+class SqliteSession(SqlSession):
     """Rows wait until a statement could see them."""
 
     syntax = SYNTAX
 
-    def __init__(self, connection: sa.Connection, writer: Writer, tenant: str, in_force: InForce) -> None:
+    def __init__(self, connection: sa.Connection, writer: WriteConnection, tenant: str, in_force: InForce) -> None:
         super().__init__(tenant, insert, in_force)
         self._connection = connection
         self._writer = writer
@@ -36,7 +36,7 @@ class SqliteSession(Session):
         """Send a statement, which sees whatever was added before; its rows."""
         return await self._writer.run(self._fetched, self._taken(), statement, values)
 
-    async def changed(self, statement: sa.Executable, values: Values = None) -> int:
+    async def rows_changed(self, statement: sa.Executable, values: Values = None) -> int:
         """Send a statement; how many rows it changed."""
         return await self._writer.run(self._counted, self._taken(), statement, values)
 
@@ -54,7 +54,7 @@ class SqliteSession(Session):
         driver = self._connection.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
             raise StorageError("the connection is not sqlite3's")
-        return [list(fetched(driver, statement)) for statement in asked]
+        return [list(fetch_rows(driver, statement)) for statement in asked]
 
     @asynccontextmanager
     async def _attempt(self) -> AsyncIterator[None]:
@@ -65,8 +65,8 @@ class SqliteSession(Session):
             await self.flush()
         except (sa.exc.DBAPIError, sqlite3.Error) as error:
             await self._taken_back(savepoint)
-            if isinstance(translated(error), StorageUnavailable):
-                raise Interrupted(getattr(error, "orig", error)) from error
+            if isinstance(translate_error(error), StorageUnavailable):
+                raise TransactionInterrupted(getattr(error, "orig", error)) from error
             raise
         except BaseException:
             await self._taken_back(savepoint)
@@ -113,7 +113,7 @@ class SqliteSession(Session):
         return self._connection.execute(statement, values).rowcount
 
 
-def translated(error: Exception) -> StorageError:
+def translate_error(error: Exception) -> StorageError:
     """What the database refused, as an error of ours."""
     origin = getattr(error, "orig", error)
     name = getattr(origin, "sqlite_errorname", type(origin).__name__)

@@ -15,18 +15,26 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.queries.read_statements import Statement, memories_by_id
 from memplane.adapters.sql.rows import key_of, memory_of
-from memplane.adapters.sql.session import Session
-from memplane.adapters.sql.unit_of_work import SqlUnitOfWork, Ways
+from memplane.adapters.sql.session import SqlSession
+from memplane.adapters.sql.unit_of_work import DialectOps, SqlUnitOfWork
 from memplane.adapters.sqlite import engine
 from memplane.adapters.sqlite.backup import copy
 from memplane.adapters.sqlite.engine import Snapshot
 from memplane.adapters.sqlite.rate_buckets import LocalBuckets
-from memplane.adapters.sqlite.search import SYNTAX, Remembered, SqliteReader, fetched, freshen, in_force_of, reread
-from memplane.adapters.sqlite.session import SqliteSession, translated
-from memplane.application.ports import Reader
+from memplane.adapters.sqlite.search import (
+    SYNTAX,
+    CachesInForce,
+    SqliteReader,
+    fetch_rows,
+    freshen,
+    in_force_of,
+    reread,
+)
+from memplane.adapters.sqlite.session import SqliteSession, translate_error
+from memplane.application.ports import TenantReader
 from memplane.application.recall.search_material import Candidates, Query
-from memplane.application.records import Draw, Drawn, Rate, StoredKey
-from memplane.application.transaction import CheckpointStore, Interrupted, UnitOfWork
+from memplane.application.records import Draw, Rate, StoredKey, TokenGrant
+from memplane.application.transaction import CheckpointStore, TransactionInterrupted, UnitOfWork
 from memplane.domain.errors import StorageError, StorageUnavailable
 from memplane.domain.identity.principal import Reach
 from memplane.domain.memory.memory import Memory, State
@@ -52,12 +60,12 @@ class SqliteStorage:
 
     def __init__(self, path: Path, *, dimensions: int, readers: int = 4, wait: float = 5.0) -> None:
         self._path = path
-        self._writer = engine.Writer(path)
+        self._writer = engine.WriteConnection(path)
         self._readers = engine.Readers(path, readers, wait)
         self._turn = asyncio.Lock()
         self._wait = wait
         self._buckets = LocalBuckets()
-        self._caches = Remembered(dimensions)
+        self._caches = CachesInForce(dimensions)
 
     async def open(self) -> None:
         """Open the file.
@@ -68,7 +76,7 @@ class SqliteStorage:
         try:
             await self._readers.open()
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translate_error(error) from error
         await self.ready()
 
     async def close(self) -> None:
@@ -85,10 +93,10 @@ class SqliteStorage:
         except TimeoutError as error:
             raise StorageUnavailable("all connections to the file are busy; try again shortly") from error
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translate_error(error) from error
 
     @asynccontextmanager
-    async def reading(self, reach: Reach) -> AsyncIterator[Reader]:
+    async def reading(self, reach: Reach) -> AsyncIterator[TenantReader]:
         """A read-only transaction on one snapshot."""
         _refuse_other(reach.tenant)
         async with self._reading() as snapshot:
@@ -105,13 +113,15 @@ class SqliteStorage:
                 session = SqliteSession(connection, self._writer, reach.tenant, in_force)
                 done = await work(
                     SqlUnitOfWork(
-                        session, SYNTAX, Ways(self._candidates, _alone, freshen, reread, _memories, row_locks=False)
+                        session,
+                        SYNTAX,
+                        DialectOps(self._candidates, _alone, freshen, reread, _memories, row_locks=False),
                     )
                 )
                 await session.flush()
                 return done
-        except (sa.exc.DBAPIError, sqlite3.Error, Interrupted) as error:
-            raise translated(error) from error
+        except (sa.exc.DBAPIError, sqlite3.Error, TransactionInterrupted) as error:
+            raise translate_error(error) from error
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -124,7 +134,7 @@ class SqliteStorage:
         finally:
             self._turn.release()
 
-    async def _candidates(self, _session: Session, scope: Scope, query: Query) -> Candidates:
+    async def _candidates(self, _session: SqlSession, scope: Scope, query: Query) -> Candidates:
         """Within a write: what the file holds, for nobody else can write now; not what this transaction has written."""
         if scope.lasting_beyond is not None:  # what it has superseded itself is found as it was, and read as it is
             scope = replace(scope, lasting_beyond=None, states=(State.ACTIVE, State.SUPERSEDED))
@@ -139,7 +149,7 @@ class SqliteStorage:
         """An API key by its public id."""
         statement = Statement(_KEY, {"key_id": key_id})
         async with self._reading() as snapshot:
-            found = await snapshot.run(lambda connection: fetched(connection, statement))
+            found = await snapshot.run(lambda connection: fetch_rows(connection, statement))
         return key_of(found[0]) if found else None
 
     async def has_tenant(self, tenant: str) -> bool:
@@ -148,7 +158,7 @@ class SqliteStorage:
             return False
         statement = Statement(_TENANT, {"tenant": tenant})
         async with self._reading() as snapshot:
-            return bool(await snapshot.run(lambda connection: fetched(connection, statement)))
+            return bool(await snapshot.run(lambda connection: fetch_rows(connection, statement)))
 
     async def tenants(self) -> list[str]:
         """The file's one tenant, once it was made."""
@@ -163,7 +173,7 @@ class SqliteStorage:
         if not emptied:
             logger.warning("the write-ahead log is being read, and is emptied later: it may hold what was erased")
 
-    async def draw(self, draw: Draw, rate: Rate) -> Drawn:
+    async def draw(self, draw: Draw, rate: Rate) -> TokenGrant:
         """Take tokens of a key's bucket, which this process keeps."""
         return self._buckets.draw(draw, rate)
 
@@ -199,14 +209,14 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     return [fault for fault in found if fault != "ok"] + [f"a row of {row[0]} refers to none" for row in broken]
 
 
-async def _memories(session: Session, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
+async def _memories(session: SqlSession, scope: Scope, ids: Sequence[UUID]) -> list[Memory]:
     """Within a write: memories as the transaction has them."""
     if not isinstance(session, SqliteSession):
         raise StorageError("the session is not SQLite's")
     return [memory_of(row) for row in await session.rows(memories_by_id(scope, SYNTAX, ids))]
 
 
-async def _alone(_session: Session, _names: Sequence[str]) -> None:
+async def _alone(_session: SqlSession, _names: Sequence[str]) -> None:
     """A transaction that writes is the only one."""
 
 

@@ -35,15 +35,15 @@ class SqliteSyntax:
         """The list column holds every item of a bound list."""
         return _HOLDS_ALL.format(column=column, name=name)
 
-    def listed(self, table: str, alias: str, name: str) -> tuple[str, str]:
+    def rows_by_ids(self, table: str, alias: str, name: str) -> tuple[str, str]:
         """Rows of a table by a bound list of ids; the list leads, or the planner would walk the whole scope."""
         return f"json_each(:{name}) wanted CROSS JOIN {table} {alias}", f"{alias}.id = wanted.value"
 
-    def packed(self, column: str) -> str:
+    def pack_ids(self, column: str) -> str:
         """All ids of a column as one value."""
         return f"group_concat({column}, '')"
 
-    def bound(self, values: Mapping[str, object]) -> dict[str, object]:
+    def bind_values(self, values: Mapping[str, object]) -> dict[str, object]:
         """Values as SQLite takes them: ids as hex, times as text, lists as JSON."""
         return {name: _bound(value) for name, value in values.items()}
 

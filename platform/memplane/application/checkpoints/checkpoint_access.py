@@ -54,7 +54,7 @@ async def refuse_gone(
         UserMerged: the user was merged into another one.
         UserErased: the user is being erased, or was since.
     """
-    erased = await store.erased(user_id)
+    erased = await store.erasure_times(user_id)
     refuse_alias(principal, await store.merged_into(user_id))
     refuse_finished(erased, asked, *based_on)
 

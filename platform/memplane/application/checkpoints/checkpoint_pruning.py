@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from memplane.application.checkpoints.checkpoint_service import pruned
+from memplane.application.checkpoints.checkpoint_service import prune_thread
 from memplane.application.jobs.periodic import Periodic
 from memplane.application.ports import Clock, Storage
 from memplane.domain.checkpoints.lineage import Retention
@@ -17,7 +17,7 @@ EVERY_SECONDS = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruningResult:
     """How many checkpoints were deleted, of how many threads."""
 
     threads: int
@@ -52,7 +52,7 @@ class PruneCheckpoints:
         """End."""
         await self._periodic.stop()
 
-    async def due(self) -> Pruned:
+    async def due(self) -> PruningResult:
         """Prune every tenant; one that fails is logged, and tried again the next time."""
         threads = checkpoints = 0
         for tenant in await self._storage.tenants():
@@ -62,9 +62,9 @@ class PruneCheckpoints:
                 logger.warning("checkpoints of %s not pruned: %s", tenant, error)
                 continue
             threads, checkpoints = threads + done.threads, checkpoints + done.checkpoints
-        return Pruned(threads, checkpoints)
+        return PruningResult(threads, checkpoints)
 
-    async def __call__(self, tenant: str, keep: int, older_than: timedelta) -> Pruned:
+    async def __call__(self, tenant: str, keep: int, older_than: timedelta) -> PruningResult:
         """Prune every thread of a tenant.
 
         Args:
@@ -74,8 +74,9 @@ class PruneCheckpoints:
         """
         reach, retention = Reach(tenant), Retention(max(keep, 1), self._clock() - older_than)
         async with self._storage.reading(reach) as reader:
-            crowded = await reader.checkpoints.crowded(retention)
+            crowded = await reader.checkpoints.crowded_threads(retention)
         counts = [
-            await self._storage.write(reach, partial(pruned, thread=each, retention=retention)) for each in crowded
+            await self._storage.write(reach, partial(prune_thread, thread=each, retention=retention))
+            for each in crowded
         ]
-        return Pruned(sum(count > 0 for count in counts), sum(counts))
+        return PruningResult(sum(count > 0 for count in counts), sum(counts))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memplane.domain.checkpoints.lineage import Standing
+from memplane.domain.checkpoints.lineage import ExistingCheckpoint
 
 Json = Mapping[str, object]
 
@@ -18,7 +18,7 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Namespace:
     """A namespace of a thread: '' for the graph itself, otherwise a subgraph's."""
 
     thread: Thread
@@ -57,7 +57,7 @@ class TaskWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class CheckpointSummary:
     """What of a checkpoint a supervisor is told.
 
     Attributes:
@@ -98,7 +98,7 @@ class NewCheckpoint:
     metadata: Json
     blobs: Sequence[Blob]
     empty: bool
-    summary: Summary
+    summary: CheckpointSummary
     key_id: str | None = None
 
 
@@ -114,7 +114,7 @@ class Arrival:
         made_at: when it was made.
     """
 
-    place: Place
+    place: Namespace
     new: NewCheckpoint
     writes: Sequence[TaskWrite]
     head: bool
@@ -125,7 +125,7 @@ class Arrival:
 class StoredCheckpoint:
     """A checkpoint as it is stored, with what tasks have written since."""
 
-    place: Place
+    place: Namespace
     id: str
     parent: str | None
     checkpoint: Json
@@ -135,7 +135,7 @@ class StoredCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CheckpointQuery:
     """Which checkpoints are asked for, newest first; without anything, all that the caller may see.
 
     Attributes:
@@ -159,7 +159,7 @@ class Wanted:
     channels: Sequence[str] | None = None
 
     @property
-    def one(self) -> tuple[Place, str | None] | None:
+    def one(self) -> tuple[Namespace, str | None] | None:
         """The place and the id of the only checkpoint that is meant, or no id for the head; ``None`` for several."""
         named = self.head if self.ids is None else len(self.ids) == 1 and not self.head
         users = self.users or frozenset()
@@ -168,11 +168,11 @@ class Wanted:
         if self.thread_id is None or self.namespace is None:
             return None
         (user,) = users
-        return Place(Thread(user, self.thread_id), self.namespace), None if self.ids is None else self.ids[0]
+        return Namespace(Thread(user, self.thread_id), self.namespace), None if self.ids is None else self.ids[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Supervised:
+class SupervisorState:
     """The state of a supervisor in a thread.
 
     Attributes:
@@ -193,7 +193,7 @@ class Supervised:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ArrivalContext:
     """What a new checkpoint finds.
 
     Attributes:
@@ -204,8 +204,8 @@ class Arrived:
         merged_into: whom its user was merged into.
     """
 
-    state: Supervised
-    standing: Sequence[Standing]
+    state: SupervisorState
+    standing: Sequence[ExistingCheckpoint]
     revision: int
     erased: Sequence[datetime | None]
     merged_into: str | None = None

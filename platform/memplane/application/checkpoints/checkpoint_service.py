@@ -7,13 +7,13 @@ from typing import TypeVar
 from memplane.application.checkpoints.checkpoint_access import let_in, refuse_finished, refuse_gone
 from memplane.application.checkpoints.checkpoint_records import (
     Arrival,
+    CheckpointQuery,
+    Namespace,
     NewCheckpoint,
-    Place,
     StoredCheckpoint,
-    Supervised,
+    SupervisorState,
     TaskWrite,
     Thread,
-    Wanted,
 )
 from memplane.application.memories.activity_log import ActivityLog
 from memplane.application.memories.gateway import clean_id
@@ -21,8 +21,8 @@ from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import CheckpointStore, UnitOfWork
 from memplane.application.users.merged_users import refuse_alias, require_unmerged
 from memplane.domain.checkpoints import lineage, supervisor_state
-from memplane.domain.checkpoints.lineage import Arriving, Placement, Retention
-from memplane.domain.errors import AmbiguousThread, Conflict, LimitExceeded, NotFound, VersionConflict
+from memplane.domain.checkpoints.lineage import IncomingCheckpoint, Placement, Retention
+from memplane.domain.errors import AmbiguousThread, LimitExceeded, RecordNotFound, StateConflict, VersionMismatch
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.language.text import refuse_unstorable
 from memplane.domain.memory.memory import Visibility
@@ -69,7 +69,7 @@ class Checkpoints:
             raise AmbiguousThread("user_id: name the user whose thread it is", field="user_id")
         return Thread(principal.touch(user), clean_id(thread_id, "thread_id") or "")
 
-    async def known(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
+    async def resolve_thread(self, principal: Principal, thread_id: str, user_id: str | None) -> Thread:
         """The thread that is meant, found by its name alone where no user is named.
 
         Raises:
@@ -81,7 +81,7 @@ class Checkpoints:
             return self.thread(principal, thread_id, user_id)
         found = await self.threads(principal, thread_id)
         if not found:
-            raise NotFound(_MISSING)
+            raise RecordNotFound(_MISSING)
         return found[0]
 
     async def threads(self, principal: Principal, thread_id: str) -> list[Thread]:
@@ -98,7 +98,7 @@ class Checkpoints:
             raise AmbiguousThread("user_id: several of your users have such a thread; name one", field="user_id")
         return [Thread(user, name) for user in users]
 
-    async def save(self, principal: Principal, place: Place, new: NewCheckpoint, *, fork: bool = False) -> None:
+    async def save(self, principal: Principal, place: Namespace, new: NewCheckpoint, *, fork: bool = False) -> None:
         """Store a checkpoint as the head of its lineage, and tell the supervisor's state, in one transaction.
 
         Args:
@@ -119,7 +119,7 @@ class Checkpoints:
             found = await checkpoints.arrive(place, new.id, now)
             refuse_alias(principal, found.merged_into)
             refuse_finished(found.erased, now, new.parent)
-            placement = lineage.place(Arriving(new.id, new.parent, new.empty), found.standing, fork=fork)
+            placement = lineage.place(IncomingCheckpoint(new.id, new.parent, new.empty), found.standing, fork=fork)
             before = after = found.state
             if placement is not Placement.BESIDE:
                 told = _told(before.data, place.namespace, new, found.revision)
@@ -162,7 +162,7 @@ class Checkpoints:
         return await self._write(principal, work)
 
     async def save_writes(
-        self, principal: Principal, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]
+        self, principal: Principal, place: Namespace, checkpoint_id: str, writes: Sequence[TaskWrite]
     ) -> None:
         """Store what a task wrote after a checkpoint, whether that is stored yet or not, and head or not.
 
@@ -182,7 +182,10 @@ class Checkpoints:
             await self._storage.write_checkpoints(principal.reach, work)
 
     async def find(
-        self, principal: Principal, wanted: Wanted, matches: Callable[[Mapping[str, object]], bool] | None = None
+        self,
+        principal: Principal,
+        wanted: CheckpointQuery,
+        matches: Callable[[Mapping[str, object]], bool] | None = None,
     ) -> list[StoredCheckpoint]:
         """Checkpoints of the caller's users, newest first.
 
@@ -194,17 +197,17 @@ class Checkpoints:
         self._let_in(principal)
         if wanted.limit is not None and wanted.limit <= 0:
             return []
-        self._activity.read(principal, wanted.users or ())
+        self._activity.note_read(principal, wanted.users or ())
         async with self._storage.reading(principal.reach) as reader:
             if wanted.users is not None and len(wanted.users) == 1:
                 await require_unmerged(reader, principal, next(iter(wanted.users)))
             if matches is None:
                 return await reader.checkpoints.find(wanted)
-            keys = [key for key, metadata in await reader.checkpoints.told(wanted) if matches(metadata)]
+            keys = [key for key, metadata in await reader.checkpoints.metadata(wanted) if matches(metadata)]
             found: list[StoredCheckpoint] = []
             for place, checkpoint_id in keys[: wanted.limit]:
                 thread = place.thread
-                one = Wanted(
+                one = CheckpointQuery(
                     frozenset({thread.user_id}), thread.thread_id, place.namespace, ids=(checkpoint_id,), limit=1
                 )
                 found += await reader.checkpoints.find(one)
@@ -222,7 +225,7 @@ class Checkpoints:
             before = await uow.checkpoints.lock(thread)
             _refuse_other_version(before, version)
             if not await uow.checkpoints.delete(thread):
-                raise NotFound(_MISSING)
+                raise RecordNotFound(_MISSING)
 
         await self._write(principal, work)
 
@@ -240,9 +243,9 @@ class Checkpoints:
             for thread in sorted((source, target), key=lambda each: (each.user_id, each.thread_id)):
                 await uow.checkpoints.lock(thread)
             if await uow.checkpoints.nodes(target):
-                raise Conflict("the target thread has checkpoints already; copying over them would fork it")
+                raise StateConflict("the target thread has checkpoints already; copying over them would fork it")
             if not await uow.checkpoints.copy(source, target, now):
-                raise NotFound(_MISSING)
+                raise RecordNotFound(_MISSING)
 
         await self._write(principal, work)
 
@@ -252,7 +255,7 @@ class Checkpoints:
         Returns:
             How many were deleted.
         """
-        return await self._write(principal, lambda uow: pruned(uow, thread, retention))
+        return await self._write(principal, lambda uow: prune_thread(uow, thread, retention))
 
     async def erase(self, principal: Principal, user_id: str) -> Mapping[str, int]:
         """Erase all checkpoints of a user, and the states of supervisors, in every thread.
@@ -288,7 +291,7 @@ class Checkpoints:
 
         return await self._write(principal, work) if gone else 0
 
-    async def supervised(self, principal: Principal, thread: Thread) -> Supervised:
+    async def supervisor_state(self, principal: Principal, thread: Thread) -> SupervisorState:
         """The state of a supervisor in a thread.
 
         Raises:
@@ -296,17 +299,17 @@ class Checkpoints:
         """
         self._let_in(principal)
         async with self._storage.reading(principal.reach) as reader:
-            found = await reader.checkpoints.supervised(thread)
+            found = await reader.checkpoints.supervisor_state(thread)
             if found is None:
                 await require_unmerged(reader, principal, thread.user_id)
         if found is None:
-            raise NotFound(_MISSING)
-        self._activity.read(principal, (thread.user_id,))
+            raise RecordNotFound(_MISSING)
+        self._activity.note_read(principal, (thread.user_id,))
         return found
 
     async def supervise(
         self, principal: Principal, thread: Thread, sections: Mapping[str, object], version: int | None = None
-    ) -> Supervised:
+    ) -> SupervisorState:
         """Store sections of a supervisor's state; those that are not given stay as they are.
 
         Returns:
@@ -317,7 +320,7 @@ class Checkpoints:
         """
         now = self._clock()
 
-        async def work(uow: UnitOfWork) -> Supervised:
+        async def work(uow: UnitOfWork) -> SupervisorState:
             await refuse_gone(principal, uow.checkpoints, thread.user_id, now)
             before = await uow.checkpoints.open(thread, now)
             _refuse_other_version(before, version)
@@ -336,11 +339,11 @@ class Checkpoints:
         return await self._storage.write(principal.reach, work)
 
 
-async def pruned(uow: UnitOfWork, thread: Thread, retention: Retention) -> int:
+async def prune_thread(uow: UnitOfWork, thread: Thread, retention: Retention) -> int:
     """Delete a thread's checkpoints that are not kept, within a write; how many."""
     await uow.checkpoints.lock(thread)
     nodes = await uow.checkpoints.nodes(thread)
-    return await _keep(uow, thread, nodes, lineage.kept(nodes, retention))
+    return await _keep(uow, thread, nodes, lineage.retained_keys(nodes, retention))
 
 
 async def _keep(uow: UnitOfWork, thread: Thread, nodes: Sequence[lineage.Node], stay: frozenset[lineage.Key]) -> int:
@@ -366,13 +369,13 @@ def _told(data: Mapping[str, object], namespace: str, new: NewCheckpoint, revisi
     return supervisor_state.after_checkpoint(data, namespace, told, summary.conversation, memory)
 
 
-def _refuse_other_version(before: Supervised | None, version: int | None) -> None:
+def _refuse_other_version(before: SupervisorState | None, version: int | None) -> None:
     there = 0 if before is None else before.version
     if version is not None and version != there:
-        raise VersionConflict(f"the state is at version {there}, not {version}: read it again", version=there)
+        raise VersionMismatch(f"the state is at version {there}, not {version}: read it again", version=there)
 
 
-def _fit(place: Place, new: NewCheckpoint) -> None:
+def _fit(place: Namespace, new: NewCheckpoint) -> None:
     _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)
     for value, name in ((new.id, "checkpoint_id"), (new.parent, "checkpoint_id")):
         _fits(value, name, MAX_CHECKPOINT_ID_BYTES)
@@ -381,7 +384,7 @@ def _fit(place: Place, new: NewCheckpoint) -> None:
         _fits(blob.version, "version", MAX_CHECKPOINT_ID_BYTES)
 
 
-def _fit_writes(place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
+def _fit_writes(place: Namespace, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
     if len(writes) > MAX_WRITES:
         raise LimitExceeded(f"writes: {len(writes)}, at most {MAX_WRITES}", field="writes")
     _fits(place.namespace, "checkpoint_ns", MAX_NAMESPACE_BYTES, empty=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
-from memplane.application.consent.decisions import MISSING, Decided, Ruling, decide
+from memplane.application.consent.decisions import MISSING, Decision, DecisionResult, decide
 from memplane.application.consent.proposals import draft_of
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import require_full
@@ -15,8 +15,15 @@ from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField, Proposal, ProposalQuery
 from memplane.application.users.merged_users import require_unmerged
 from memplane.domain.consent.agreement import is_agreement
-from memplane.domain.consent.consent_rules import ProposalState, Verdict
-from memplane.domain.errors import Invalid, LimitExceeded, MemplaneError, NotAnAgreement, NotFound, TurnUnvouched
+from memplane.domain.consent.consent_rules import ConsentVerdict, ProposalState
+from memplane.domain.errors import (
+    InvalidRequest,
+    LimitExceeded,
+    MemplaneError,
+    NotAnAgreement,
+    RecordNotFound,
+    TurnUnvouched,
+)
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.language.text import normalise
 from memplane.domain.memory.memory import Role, Turn, Visibility
@@ -36,7 +43,7 @@ _OF_ONE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class DecisionFailure:
     """A decision of several that could not be carried out, and why."""
 
     proposal_id: UUID
@@ -44,7 +51,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProposalSelection:
     """Which proposals are asked for; what is ``None`` does not narrow."""
 
     state: ProposalState | None = None
@@ -60,7 +67,7 @@ class _Ready:
     materials: dict[UUID, SearchMaterial]
 
 
-class Consents:
+class ReviewProposals:
     """What people decide of proposals. Who decides is fully trusted, and reads and writes the field's category."""
 
     def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
@@ -70,7 +77,13 @@ class Consents:
         self._clock = clock
 
     async def list(
-        self, principal: Principal, wanted: Wanted, *, before: UUID | None, limit: int, agent: str | None = None
+        self,
+        principal: Principal,
+        wanted: ProposalSelection,
+        *,
+        before: UUID | None,
+        limit: int,
+        agent: str | None = None,
     ) -> tuple[Sequence[Proposal], bool]:
         """A page of proposals, newest first, and whether there are more.
 
@@ -95,8 +108,13 @@ class Consents:
         return found[:limit], len(found) > limit
 
     async def decide(
-        self, principal: Principal, ruling: Ruling, agent: str | None = None, *, once: Once[Decided] | None = None
-    ) -> Decided:
+        self,
+        principal: Principal,
+        ruling: Decision,
+        agent: str | None = None,
+        *,
+        once: Once[DecisionResult] | None = None,
+    ) -> DecisionResult:
         """Decide on a proposal; the same decision again changes nothing.
 
         Raises:
@@ -114,11 +132,11 @@ class Consents:
     async def decide_all(
         self,
         principal: Principal,
-        rulings: Sequence[Ruling],
+        rulings: Sequence[Decision],
         agent: str | None = None,
         *,
-        once: "Once[Sequence[Decided | Failed]] | None" = None,
-    ) -> Sequence[Decided | Failed]:
+        once: "Once[Sequence[DecisionResult | DecisionFailure]] | None" = None,
+    ) -> Sequence[DecisionResult | DecisionFailure]:
         """Decide on several proposals, each for itself: one that cannot be decided leaves the others as they are.
 
         Raises:
@@ -130,13 +148,13 @@ class Consents:
         if not 1 <= len(rulings) <= MAX_BULK:
             raise LimitExceeded(f"items: {len(rulings)} in one call, it must be 1 to {MAX_BULK}", limit=MAX_BULK)
         if len({ruling.proposal_id for ruling in rulings}) < len(rulings):
-            raise Invalid("items: a proposal is named twice; name each once", field="items")
+            raise InvalidRequest("items: a proposal is named twice; name each once", field="items")
         policy, now = self._gateway.begin(principal, KeyScope.CONSENT)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         ready = await self._prepared(principal, speaker, rulings)
 
-        async def work(write: Write) -> Sequence[Decided | Failed]:
-            done: list[Decided | Failed] = []
+        async def work(write: Write) -> Sequence[DecisionResult | DecisionFailure]:
+            done: list[DecisionResult | DecisionFailure] = []
             for ruling in rulings:
                 try:
                     async with write.attempt():
@@ -145,7 +163,7 @@ class Consents:
                 except MemplaneError as error:
                     if error.code not in _OF_ONE:
                         raise
-                    done.append(Failed(ruling.proposal_id, error))
+                    done.append(DecisionFailure(ruling.proposal_id, error))
             return done
 
         return await self._gateway.run(principal, policy, now, work, users=ready.users, once=once)
@@ -157,8 +175,8 @@ class Consents:
         turn_id: UUID,
         agent: str | None = None,
         *,
-        once: Once[Decided] | None = None,
-    ) -> Decided:
+        once: Once[DecisionResult] | None = None,
+    ) -> DecisionResult:
         """Approve a proposal by what its user said in the chat.
 
         Raises:
@@ -171,13 +189,13 @@ class Consents:
             ProposalExpired, AlreadyDecided, ValueRejected, ProposalOutdated: as :meth:`decide`.
         """
         speaker = self._speaker(principal, KeyScope.WRITE, agent)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         proposal = await self._one(principal, speaker, proposal_id)
         turn = await self._turn(principal, speaker, turn_id)
         if turn is None or turn.user_id != proposal.user_id:
-            raise NotFound("no such turn of the proposal's user")
+            raise RecordNotFound("no such turn of the proposal's user")
         check_acknowledgement(proposal, turn)
-        ruling = Ruling(proposal_id, Verdict.APPROVE, acknowledgement=turn)
+        ruling = Decision(proposal_id, ConsentVerdict.APPROVE, acknowledgement=turn)
         return await self._carried_out(principal, speaker, ruling, KeyScope.WRITE, once)
 
     async def context(self, principal: Principal, user_id: str, agent: str | None = None) -> Sequence[ContextField]:
@@ -196,13 +214,18 @@ class Consents:
             return await reader.context(replace(scope.as_of(None, None), turns=False), MAX_FIELDS)
 
     async def _carried_out(
-        self, principal: Principal, speaker: Speaker, ruling: Ruling, scope: KeyScope, once: Once[Decided] | None
-    ) -> Decided:
+        self,
+        principal: Principal,
+        speaker: Speaker,
+        ruling: Decision,
+        scope: KeyScope,
+        once: Once[DecisionResult] | None,
+    ) -> DecisionResult:
         policy, now = self._gateway.begin(principal, scope)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         ready = await self._prepared(principal, speaker, [ruling])
 
-        async def work(write: Write) -> Decided:
+        async def work(write: Write) -> DecisionResult:
             return await decide(write, speaker, _cleaned(ruling), ready.materials.get(ruling.proposal_id))
 
         return await self._gateway.run(principal, policy, now, work, users=ready.users, once=once)
@@ -225,7 +248,7 @@ class Consents:
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.proposals(query, before=None, limit=1)
         if not found:
-            raise NotFound(MISSING)
+            raise RecordNotFound(MISSING)
         return found[0]
 
     async def _turn(self, principal: Principal, speaker: Speaker, turn_id: UUID) -> Turn | None:
@@ -235,13 +258,13 @@ class Consents:
             found = (await reader.units(scope, [turn_id])).get(turn_id)
         return found if isinstance(found, Turn) else None
 
-    async def _prepared(self, principal: Principal, speaker: Speaker, rulings: Sequence[Ruling]) -> _Ready:
+    async def _prepared(self, principal: Principal, speaker: Speaker, rulings: Sequence[Decision]) -> _Ready:
         """Search material of what becomes a memory is made before the transaction opens."""
         ids = tuple(ruling.proposal_id for ruling in rulings)
         query = replace(self._query(principal, speaker), ids=ids)
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.proposals(query, before=None, limit=len(ids))
-        approved = {ruling.proposal_id for ruling in rulings if ruling.verdict is Verdict.APPROVE}
+        approved = {ruling.proposal_id for ruling in rulings if ruling.verdict is ConsentVerdict.APPROVE}
         waiting = [each for each in found if each.id in approved and each.state is ProposalState.PENDING]
         texts = [draft_of(each, query.now).text for each in waiting]
         made = await self._gateway.material(*texts) if texts else []
@@ -274,6 +297,6 @@ def check_acknowledgement(proposal: Proposal, turn: Turn) -> None:
         raise NotAnAgreement("turn_id: the turn does not plainly agree; ask the user again", field="turn_id")
 
 
-def _cleaned(ruling: Ruling) -> Ruling:
+def _cleaned(ruling: Decision) -> Decision:
     """With a reason as it is stored."""
     return replace(ruling, reason=normalise(ruling.reason, "reason")[:MAX_REASON] if ruling.reason else None)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from memplane.application.memories.gateway import Write
 from memplane.application.records import ContextField, Signal
 from memplane.domain.consent.consent_rules import MULTIPLE
-from memplane.domain.language.extraction.extraction import Extracted
+from memplane.domain.language.extraction.extraction import ExtractedFact
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState, Turn
 from memplane.domain.memory.tombstones import value_key
@@ -17,7 +17,7 @@ GOALS_ADD = "goals_add"
 GOALS = "goals"
 
 
-def benign_value(stated: Extracted, memory: Memory, fields: tuple[str, ...]) -> tuple[str, str, str] | None:
+def benign_value(stated: ExtractedFact, memory: Memory, fields: tuple[str, ...]) -> tuple[str, str, str] | None:
     """The benign field that a turn gives a value, with the value and its key; ``None`` when it gives none.
 
     A goal is the same goal in other words when it was merged into the same memory.
@@ -31,7 +31,7 @@ def benign_value(stated: Extracted, memory: Memory, fields: tuple[str, ...]) -> 
     return None
 
 
-async def corroborate(write: Write, turn: Turn, stated: Extracted, memory: Memory) -> None:
+async def corroborate(write: Write, turn: Turn, stated: ExtractedFact, memory: Memory) -> None:
     """Note what a turn says of a benign field, and let it apply once it is corroborated.
 
     A value that took another's place needs new turns to come back.
@@ -49,7 +49,7 @@ async def corroborate(write: Write, turn: Turn, stated: Extracted, memory: Memor
     alone = field not in MULTIPLE
     since = known[0].decided_at if known and alone else None
     turns = await consents.signals(turn.user_id, field, key, since)
-    if not write.policy.consent.corroborated(turns):
+    if not write.policy.consent.is_corroborated(turns):
         return
     decided = ContextField(
         turn.user_id, field, key, value, memory.category, memory.id, None, turn.id, write.principal.actor,
@@ -58,7 +58,7 @@ async def corroborate(write: Write, turn: Turn, stated: Extracted, memory: Memor
     note_fields(write, decided, known)
     await consents.keep(decided, alone=alone)
     told = {"field": field, "decision": "corroborated", "evidence": [str(each) for each in turns]}
-    write.changed(HistoryEvent.CONSENT, None, memory, memory, told)
+    write.record_change(HistoryEvent.CONSENT, None, memory, memory, told)
 
 
 def note_fields(write: Write, decided: ContextField, known: Sequence[ContextField]) -> None:

@@ -6,31 +6,31 @@ from typing import Literal
 from uuid import UUID
 
 from memplane.application.consent.corroboration import note_fields
-from memplane.application.consent.proposals import draft_of, grave, require_unchanged, seen_in
+from memplane.application.consent.proposals import draft_of, field_namespace, require_unchanged, seen_in
 from memplane.application.memories.authorization import writable_scope
 from memplane.application.memories.gateway import Write
 from memplane.application.memories.placement import SUPERSEDES, note_mentions
 from memplane.application.memories.supersession import (
-    Placed,
+    PendingWrites,
     after,
     is_over,
     is_rejected,
     neighbours,
     overrule,
-    rejected,
+    rejection_error,
     retire,
     supersede,
 )
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.records import Burial, ContextField, Edge, Proposal
+from memplane.application.records import ContextField, Edge, Proposal, TombstoneOrigin
 from memplane.domain.consent.agreement import names
-from memplane.domain.consent.consent_rules import MULTIPLE, Verdict, decides, state_at
-from memplane.domain.errors import Conflict, NotAnAgreement, NotFound
+from memplane.domain.consent.consent_rules import MULTIPLE, ConsentVerdict, decides, state_at
+from memplane.domain.errors import NotAnAgreement, RecordNotFound, StateConflict
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState, Turn, weight
 from memplane.domain.memory.tombstones import spelled_keys, value_key
-from memplane.domain.memory.write_decisions import hit, is_more, is_to_come, later
+from memplane.domain.memory.write_decisions import count_hit, is_more, is_to_come, later
 from memplane.domain.policy.policy import Speaker
 
 MISSING = "no such proposal"
@@ -38,7 +38,7 @@ CONSENTED = "consented"
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class Decision:
     """A decision on one proposal.
 
     Attributes:
@@ -49,13 +49,13 @@ class Ruling:
     """
 
     proposal_id: UUID
-    verdict: Verdict
+    verdict: ConsentVerdict
     reason: str | None = None
     acknowledgement: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionResult:
     """What a decision did.
 
     Attributes:
@@ -71,7 +71,7 @@ class Decided:
     overruled: tuple[UUID, ...] = ()
 
 
-async def decide(write: Write, agent: Speaker, ruling: Ruling, material: SearchMaterial | None) -> Decided:
+async def decide(write: Write, agent: Speaker, ruling: Decision, material: SearchMaterial | None) -> DecisionResult:
     """Carry out a decision; its user is locked.
 
     Args:
@@ -91,14 +91,14 @@ async def decide(write: Write, agent: Speaker, ruling: Ruling, material: SearchM
     stored = await write.uow.consents.lock(ruling.proposal_id)
     scope = writable_scope(write, agent)
     if stored is None or stored.category not in scope.categories:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     if scope.users is not None and stored.user_id not in scope.users:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     proposal = replace(stored, state=state_at(stored.state, stored.expires_at, write.now))
     if ruling.acknowledgement is not None:
         await _require_meant(write, proposal, ruling.acknowledgement)
     if not decides(proposal.state, ruling.verdict):
-        return Decided("unchanged", proposal)
+        return DecisionResult("unchanged", proposal)
     decided = replace(
         proposal,
         state=ruling.verdict.state,
@@ -108,10 +108,10 @@ async def decide(write: Write, agent: Speaker, ruling: Ruling, material: SearchM
         reason=ruling.reason,
         self_acknowledged=await _is_own(write, proposal, ruling.acknowledgement),
     )
-    if ruling.verdict is Verdict.REJECT:
+    if ruling.verdict is ConsentVerdict.REJECT:
         return await _rejected(write, decided)
     if material is None:
-        raise Conflict("the proposal is being changed at this moment; try again")
+        raise StateConflict("the proposal is being changed at this moment; try again")
     return await _approved(write, agent, decided, material)
 
 
@@ -140,30 +140,32 @@ async def _is_own(write: Write, proposal: Proposal, turn: Turn | None) -> bool:
         return False
     if turn.key_id == proposal.key_id or proposal.evidence is None:
         return turn.key_id == proposal.key_id
-    said = await write.uow.removals.said(proposal.user_id, [proposal.evidence])
+    said = await write.uow.removals.turns_of(proposal.user_id, [proposal.evidence])
     return any(each.key_id == turn.key_id for each in said)
 
 
-async def _rejected(write: Write, decided: Proposal) -> Decided:
+async def _rejected(write: Write, decided: Proposal) -> DecisionResult:
     """The value does not come back for that field, whoever says it."""
-    burial = Burial(decided.reason or "consent refused", write.principal.actor, write.now, decided.id)
-    await write.uow.tombstones.bury(decided.user_id, grave(decided.field), spelled_keys(decided.new_value), burial)
+    burial = TombstoneOrigin(decided.reason or "consent refused", write.principal.actor, write.now, decided.id)
+    await write.uow.tombstones.add(
+        decided.user_id, field_namespace(decided.field), spelled_keys(decided.new_value), burial
+    )
     await write.uow.consents.decide(decided)
-    write.dismissed(decided.id, decided.user_id, _meta(decided))
+    write.record_dismissal(decided.id, decided.user_id, _meta(decided))
     await write.settle(decided.user_id, None)
-    return Decided("rejected", decided)
+    return DecisionResult("rejected", decided)
 
 
-async def _approved(write: Write, agent: Speaker, decided: Proposal, material: SearchMaterial) -> Decided:
+async def _approved(write: Write, agent: Speaker, decided: Proposal, material: SearchMaterial) -> DecisionResult:
     """The value holds: in a memory that nothing but another decision overrules, and as a field of the profile."""
     memory = await _draft(write, decided)
     if decided.acknowledged_by is not None:
         memory = replace(memory, source_ids=tuple(dict.fromkeys((*memory.source_ids, decided.acknowledged_by))))
     keys = spelled_keys(decided.new_value)
-    if not keys.isdisjoint(await write.uow.tombstones.held(decided.user_id, grave(decided.field))):
-        raise rejected()
+    if not keys.isdisjoint(await write.uow.tombstones.load(decided.user_id, field_namespace(decided.field))):
+        raise rejection_error()
     if await is_rejected(write, memory):
-        raise rejected()
+        raise rejection_error()
     await require_unchanged(write, memory, decided.field)
     there = await _standing(write, memory)
     if there is not None and there.value_hash != memory.value_hash:  # another record has the name by now
@@ -188,7 +190,7 @@ async def _approved(write: Write, agent: Speaker, decided: Proposal, material: S
     if not ahead:
         note_fields(write, field, await write.uow.consents.fields(decided.user_id, decided.field))
         await write.uow.consents.keep(field, alone=decided.field not in MULTIPLE)
-    return Decided("approved", decided, await write.settle(held.user_id, held.thread_id), gone)
+    return DecisionResult("approved", decided, await write.settle(held.user_id, held.thread_id), gone)
 
 
 async def _draft(write: Write, decided: Proposal) -> Memory:
@@ -213,9 +215,9 @@ async def _stored(
     ruled = await overrule(write, memory, material, why, rivals, forgiving=True)
     memory = ruled.memory
     if not await write.uow.memories.add(memory, material):
-        raise Conflict("another memory of this user and category says exactly this already")
+        raise StateConflict("another memory of this user and category says exactly this already")
     await note_mentions(write, memory)
-    write.changed(HistoryEvent.CONSENT, ChangeEvent.CREATED, memory, next(iter(rivals), None), meta)
+    write.record_change(HistoryEvent.CONSENT, ChangeEvent.CREATED, memory, next(iter(rivals), None), meta)
     return memory, ruled.overruled
 
 
@@ -225,7 +227,7 @@ async def _confirmed(
 ) -> tuple[Memory, tuple[UUID, ...]]:  # fmt: skip
     """Let a memory that says the same already hold the field."""
     held = replace(
-        hit(there, memory),
+        count_hit(there, memory),
         trust_state=TrustState.CONFIRMED,
         confidence=1.0,
         decay_rate=0.0,
@@ -242,7 +244,7 @@ async def _confirmed(
         await supersede(write, rival, held, why)
     await write.uow.memories.replace(held, None)
     told = ChangeEvent.CREATED if there.trust_state is TrustState.DISPUTED else ChangeEvent.UPDATED
-    write.changed(HistoryEvent.CONSENT, told, held, there, meta)
+    write.record_change(HistoryEvent.CONSENT, told, held, there, meta)
     return held, tuple(rival.id for rival in rivals)
 
 
@@ -257,7 +259,7 @@ async def _rivals(
     ids += [UUID(target)] if isinstance(target, str) else []
     scope = writable_scope(write, agent)
     found = {each: await write.uow.memories.lock(scope, each) for each in dict.fromkeys(ids)}
-    for near in await neighbours(write, memory, material, Placed()):
+    for near in await neighbours(write, memory, material, PendingWrites()):
         if any(each.field == decided.field for each in await seen_in(write.policy, near.memory)):
             found.setdefault(near.memory.id, near.memory)
     same = memory.value_hash

@@ -10,12 +10,12 @@ from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Write
 from memplane.application.memories.placement import Outcome
 from memplane.application.memories.supersession import (
-    beside,
     is_erased,
     is_rejected,
+    neighbour_scope,
     refuse_rejected,
-    rejected,
-    said_anew,
+    rejection_error,
+    restated_at,
 )
 from memplane.application.records import BESIDES, ContextField, Proposal
 from memplane.domain.consent.consent_rules import MULTIPLE
@@ -40,7 +40,7 @@ from memplane.domain.memory.merging import value_hash
 from memplane.domain.memory.scope import trust_levels
 from memplane.domain.memory.undo_records import UndoKind
 from memplane.domain.policy.policy import Policy, Trust
-from memplane.domain.privacy.screening import screened, screened_values
+from memplane.domain.privacy.screening import screen_text, screened_values
 
 MOST_PROPOSED = 20
 """The most proposals that one memory makes: of a field of several values, one for each."""
@@ -82,7 +82,7 @@ async def claims_of(write: Write, memory: Memory) -> tuple[Stated, ...]:
     return await _of_user(write, memory.user_id, await seen_in(write.policy, memory))
 
 
-async def held_back(
+async def require_consent(
     write: Write, memory: Memory, stated: Sequence[Stated], readable: Collection[str], target: UUID | None = None
 ) -> Outcome | None:
     """Make a proposal of a memory that would change a sensitive field; ``None`` when it changes none.
@@ -107,7 +107,7 @@ async def held_back(
     news = [each for each in found if each.key not in known]
     if not news:
         return None
-    await refuse_refused(write, memory, found)
+    await refuse_rejected_fields(write, memory, found)
     # of a story that gives a field one value after another, the last one is to hold
     changes = {each.key if each.field in MULTIPLE else each.field: each for each in news}
     proposed: list[UUID] = []
@@ -116,17 +116,17 @@ async def held_back(
     for change in list(changes.values())[:MOST_PROPOSED]:
         home = _at_home(write, memory, change.field)
         if home.category not in looked and await is_rejected(write, home):
-            raise rejected()
+            raise rejection_error()
         looked.add(home.category)
         besides = [each for each in found if each.field != change.field] if not proposed else []
         proposal = await _proposal(write, home, change, besides, whole=not proposed)
         if target is not None and not proposed:
             proposal = replace(proposal, meta={**proposal.meta, "target": str(target)})
         there = await write.uow.consents.propose(proposal, change.key[1])
-        write.proposed(proposal, is_new=there is None)
+        write.record_proposal(proposal, is_new=there is None)
         proposed.append(there or proposal.id)
         write.undoing(UndoKind.PROPOSAL, memory.user_id, proposed[-1], {"category": home.category})
-    write.queued(memory)
+    write.record_queued(memory)
     return Outcome(QUEUED, memory, proposal=proposed[0])
 
 
@@ -154,12 +154,14 @@ async def _proposal(write: Write, home: Memory, change: Stated, besides: Sequenc
     )
 
 
-async def change_held_back(write: Write, before: Memory, after: Memory, readable: Collection[str]) -> Outcome | None:
+async def require_consent_to_change(
+    write: Write, before: Memory, after: Memory, readable: Collection[str]
+) -> Outcome | None:
     """The same for a memory that is put in the place of another, or is changed in place.
 
     Raises:
         ConsentRequired: a sensitive field that was stated in its own category would be gone from there.
-        ValueRejected, PersonalDataRefused: as :func:`held_back`.
+        ValueRejected, PersonalDataRefused: as :func:`require_consent`.
     """
     was, will = await claims_of(write, before), await claims_of(write, after)
     own, then = write.policy.sensitive_fields(before.category), write.policy.sensitive_fields(after.category)
@@ -174,7 +176,7 @@ async def change_held_back(write: Write, before: Memory, after: Memory, readable
     moved = before.category != after.category
     known = {each.key for each in was if not moved or each.field in own}
     news = [each for each in will if each.key not in known]
-    return await held_back(write, after, news, readable, before.id)
+    return await require_consent(write, after, news, readable, before.id)
 
 
 async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
@@ -193,22 +195,22 @@ async def require_unchanged(write: Write, memory: Memory, decided: str) -> None:
                 f"that first, or let the {decided} be stated again on its own",
                 field=stated.field,
             )
-    await refuse_refused(write, memory, found)
+    await refuse_rejected_fields(write, memory, found)
 
 
-async def refuse_refused(write: Write, memory: Memory, stated: Sequence[Stated]) -> None:
+async def refuse_rejected_fields(write: Write, memory: Memory, stated: Sequence[Stated]) -> None:
     """Stop here when a person refused, or erased, a value that a memory states: in whatever category that was.
 
     Raises:
         ValueRejected: a person did.
     """
     for field in sorted({each.field for each in stated}):
-        where = grave(field)
+        where = field_namespace(field)
         keys = frozenset[str]().union(*(each.keys for each in stated if each.field == field))
-        held = await write.uow.tombstones.held(memory.user_id, where)
-        since = said_anew(write, memory)
+        held = await write.uow.tombstones.load(memory.user_id, where)
+        since = restated_at(write, memory)
         if not held.isdisjoint(keys) or await is_erased(write, memory.user_id, where, keys, since):
-            raise rejected()
+            raise rejection_error()
 
 
 async def _of_user(write: Write, user_id: str, stated: Sequence[Stated]) -> tuple[Stated, ...]:
@@ -232,7 +234,7 @@ def _at_home(write: Write, memory: Memory, field: str) -> Memory:
     if category == memory.category:
         return memory
     rules = policy.category(category).pii
-    text = screened(memory.text, rules, policy.find_pii)
+    text = screen_text(memory.text, rules, policy.find_pii)
     attributes = screened_values(memory.attributes, rules, policy.find_pii)
     return replace(
         memory, category=category, text=text, attributes=attributes, value_hash=value_hash(text, memory.external_id)
@@ -256,7 +258,7 @@ async def known_values(
 
 async def _told_before(write: Write, memory: Memory, known: Sequence[ContextField]) -> str | None:
     """The value until now, for who decides: not one of another category, nor one whose memory is gone."""
-    near = beside(write, memory)
+    near = neighbour_scope(write, memory)
     scope = replace(
         near,
         visibilities=frozenset(Visibility),
@@ -274,13 +276,13 @@ async def _holds(write: Write, memory: Memory, row: ContextField) -> bool:
     """Whether the memory that holds a field is there, for one who may see it: nobody else is told what is known."""
     if row.memory_id == memory.id:
         return True
-    now = beside(write, memory).as_of(None, None)  # what was true once holds no more
+    now = neighbour_scope(write, memory).as_of(None, None)  # what was true once holds no more
     scope = replace(now, filters=replace(now.filters, types=()))
     holder = await write.uow.memories.find(scope, row.memory_id)
     return holder is not None and holder.state is State.ACTIVE
 
 
-def grave(field: str) -> str:
+def field_namespace(field: str) -> str:
     """Where the refused values of a field are buried, beside those of categories."""
     return f"field:{field}"[:63]
 

@@ -11,7 +11,7 @@ from memplane.application.memories.shared_memories import require_sharer
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Entity, EntityProfile, EntityQuery
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound
+from memplane.domain.errors import InvalidRequest, LimitExceeded, RecordNotFound, StateConflict
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.language.entities import key_of
 from memplane.domain.language.text import normalise
@@ -26,7 +26,7 @@ MAX_RELATED = 20
 _MISSING = "no such entity"
 
 
-class Entities:
+class BrowseEntities:
     """Entities, as far as a memory that the caller may read mentions them: any other is as if it were not there."""
 
     def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
@@ -77,7 +77,7 @@ class Entities:
         async with self._storage.reading(principal.reach) as reader:
             await require_unmerged(reader, principal, user)
             found = await reader.entities(scope, wanted, limit)
-        self._gateway.activity.read(principal, (user,))
+        self._gateway.activity.note_read(principal, (user,))
         return found
 
     async def get(self, principal: Principal, entity_id: UUID, agent: str | None = None) -> Entity:
@@ -90,8 +90,8 @@ class Entities:
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.entities(scope, EntityQuery(ids=(entity_id,)), 1)
         if not found:
-            raise NotFound(_MISSING)
-        self._gateway.activity.read(principal, (found[0].user_id,))
+            raise RecordNotFound(_MISSING)
+        self._gateway.activity.note_read(principal, (found[0].user_id,))
         return found[0]
 
     async def profile(
@@ -147,9 +147,9 @@ class Entities:
         name = normalise(alias, "alias")
         key = key_of(name)
         if not any(c.isalnum() for c in key):
-            raise Invalid("alias: has no letters by which it could be known", field="alias")
+            raise InvalidRequest("alias: has no letters by which it could be known", field="alias")
         policy, now = self._gateway.begin(principal)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         entity = await self._changeable(principal, entity_id, agent)
 
         async def work(write: Write) -> Entity:
@@ -158,7 +158,7 @@ class Entities:
             if len(entity.aliases) >= MAX_ALIASES:
                 raise LimitExceeded(f"alias: an entity has at most {MAX_ALIASES}", field="alias")
             if not await write.uow.graph.name(entity.user_id, entity.id, name, key):
-                raise Conflict("alias: another entity of this user has the name; merge the two", field="alias")
+                raise StateConflict("alias: another entity of this user has the name; merge the two", field="alias")
             write.undoing(UndoKind.ALIAS, entity.user_id, entity.id, {"alias": name, "key": key})
             await write.settle(entity.user_id, None)
             return replace(entity, aliases=(*entity.aliases, name))
@@ -184,20 +184,20 @@ class Entities:
         """
         require_full(principal, "merge entities")
         if entity_id == into:
-            raise Invalid("into: is the entity itself", field="into")
+            raise InvalidRequest("into: is the entity itself", field="into")
         policy, now = self._gateway.begin(principal)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         gone = await self._changeable(principal, entity_id, agent)
         kept = await self._changeable(principal, into, agent)
         if gone.user_id != kept.user_id:
-            raise Invalid("into: belongs to another user", field="into")
+            raise InvalidRequest("into: belongs to another user", field="into")
 
         async def work(write: Write) -> Entity:
             before = await write.uow.reverts.standing(gone.id, kept.id)
             write.undoing(UndoKind.FOLD, kept.user_id, kept.id, before)
             await write.settle(kept.user_id, None)
             if not await write.uow.graph.fold(gone.id, kept.id, (gone.name, key_of(gone.name))):
-                raise NotFound(_MISSING)
+                raise RecordNotFound(_MISSING)
             names = tuple(dict.fromkeys((*kept.aliases, gone.name, *gone.aliases)))
             return replace(kept, aliases=names, memories=None)
 

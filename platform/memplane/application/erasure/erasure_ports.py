@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.records import Burial
+from memplane.application.records import TombstoneOrigin
 from memplane.domain.memory.memory import Memory
 from memplane.domain.privacy.erasure import Erasure
 
@@ -17,7 +17,7 @@ Buried = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnFingerprint:
     """A turn, as far as an erasure knows it again."""
 
     id: UUID
@@ -40,7 +40,7 @@ class Erasures(Protocol):
         """Store a key beside those that there are; one that is there stays as it is."""
         ...
 
-    async def known(self, subjects: Collection[str]) -> list[Erasure]:
+    async def of_subjects(self, subjects: Collection[str]) -> list[Erasure]:
         """The erasures of users, by the hashes of their names, the oldest first."""
         ...
 
@@ -48,7 +48,7 @@ class Erasures(Protocol):
         """Every erasure of the tenant, the oldest first."""
         ...
 
-    async def unfinished(self, after: UUID | None = None) -> Erasure | None:
+    async def next_unfinished(self, after: UUID | None = None) -> Erasure | None:
         """The oldest erasure that was begun and is not finished; of those that came after one."""
         ...
 
@@ -56,11 +56,13 @@ class Erasures(Protocol):
         """Store what was erased so far."""
         ...
 
-    async def buried(self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None) -> bool:
+    async def has_tombstone(
+        self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None
+    ) -> bool:
         """Whether one of some values is buried; where ``said`` is given, erased values count if they went later."""
         ...
 
-    async def bury(self, subject: str, buried: Sequence[Buried], burial: Burial) -> None:
+    async def bury(self, subject: str, buried: Sequence[Buried], burial: TombstoneOrigin) -> None:
         """Bury values; one that is buried already is so from the later moment on, and a person's verdict stays one."""
         ...
 
@@ -72,19 +74,19 @@ class Erasures(Protocol):
         """Memories of a user, in whatever state, locked."""
         ...
 
-    async def turns(self, user_id: str, limit: int) -> list[Said]:
+    async def turns(self, user_id: str, limit: int) -> list[TurnFingerprint]:
         """Turns of a user."""
         ...
 
-    async def drawn(self, ids: Collection[UUID], user_id: str) -> list[Memory]:
+    async def derived_from(self, ids: Collection[UUID], user_id: str) -> list[Memory]:
         """Memories of other users than this one that were derived from some units, locked."""
         ...
 
-    async def rejected(self, user_id: str, limit: int) -> list[Buried]:
+    async def take_tombstones(self, user_id: str, limit: int) -> list[Buried]:
         """Take the tombstones of a user out; what they were."""
         ...
 
-    async def stated(self, user_id: str, limit: int) -> list[Buried]:
+    async def field_values(self, user_id: str, limit: int) -> list[Buried]:
         """The values of a user's fields, decided and proposed, by the field and their keys."""
         ...
 
@@ -113,7 +115,7 @@ class Erasures(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class ErasureLedger(Protocol):
     """Notes of erasures outside the database: a backup that is restored does not have the newest."""
 
     async def note(self, entries: Sequence[Mapping[str, object]]) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from memplane.application.erasure.erasure_ports import Buried
-from memplane.application.erasure.user_erasure import BATCH, EraseUsers, buried_notes, notes
+from memplane.application.erasure.user_erasure import BATCH, EraseUsers, notes, tombstone_entries
 from memplane.application.ports import Clock, Storage
-from memplane.application.records import Burial
+from memplane.application.records import TombstoneOrigin
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, Invalid
+from memplane.domain.errors import InvalidRequest, StateConflict
 from memplane.domain.identity.principal import Reach
 from memplane.domain.language.text import instant
-from memplane.domain.privacy.erasure import ERASED, REJECTED, Erasure, Grave
+from memplane.domain.privacy.erasure import ERASED, REJECTED, Erasure, TombstoneKeyring
 
 Note = Mapping[str, Any]
 TENANT_REMOVAL = "tenant_removal"
@@ -31,7 +31,7 @@ class _Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """What became of one erasure.
 
     Attributes:
@@ -54,7 +54,7 @@ class ReplayErasures:
         self._erase = erase
         self._clock = clock
 
-    async def __call__(self, entries: Iterable[Note]) -> list[Replayed]:
+    async def __call__(self, entries: Iterable[Note]) -> list[ReplayResult]:
         """Do every erasure again that this database does not know to be finished.
 
         Args:
@@ -64,23 +64,23 @@ class ReplayErasures:
             Conflict: a tenant is here again that was removed, which is the schema's owner's to do again.
             Invalid: a line is not whole.
         """
-        done: list[Replayed] = []
+        done: list[ReplayResult] = []
         lines = list(entries)
         for tenant in sorted({str(each["tenant"]) for each in lines if each["type"] == TENANT_REMOVAL}):
             if await self._storage.has_tenant(tenant):
-                raise Conflict(
+                raise StateConflict(
                     f"the tenant '{tenant}' was removed and is here again: run `memplane tenants remove --replay` first"
                 )
         for (tenant, receipt), noted in _gathered(each for each in lines if each["type"] != TENANT_REMOVAL).items():
             if noted.erasure is None:
-                raise Invalid(f"the ledger has tombstones of receipt {receipt}, and not the receipt")
+                raise InvalidRequest(f"the ledger has tombstones of receipt {receipt}, and not the receipt")
             if not await self._storage.has_tenant(tenant):
-                done.append(Replayed(tenant, receipt, "no_tenant", {}))
+                done.append(ReplayResult(tenant, receipt, "no_tenant", {}))
             else:
                 done.append(await self._again(tenant, noted, noted.erasure))
         return done
 
-    async def saved(self, tenant: str) -> list[Mapping[str, object]]:
+    async def ledger_entries(self, tenant: str) -> list[Mapping[str, object]]:
         """Every erasure of a tenant that this database knows, as a ledger has it."""
 
         async def work(uow: UnitOfWork) -> list[Mapping[str, object]]:
@@ -92,25 +92,27 @@ class ReplayErasures:
                     after: Buried | None = None
                     while graves := await uow.erasures.graves(erasure.subject, reason, after, BATCH):
                         after = graves[-1]
-                        found += buried_notes(tenant, erasure, graves, reason)
+                        found += tombstone_entries(tenant, erasure, graves, reason)
             return found
 
         return await self._storage.write(Reach(tenant), work)
 
-    async def _again(self, tenant: str, noted: _Noted, erasure: Erasure) -> Replayed:
+    async def _again(self, tenant: str, noted: _Noted, erasure: Erasure) -> ReplayResult:
         now = self._clock()
 
         async def restore(uow: UnitOfWork) -> tuple[str, Erasure]:
             """The key, the tombstones and the receipt; the user, if it is there again, is being erased from now on."""
-            known = {each.id: each for each in await uow.erasures.known([erasure.subject])}.get(erasure.id)
+            known = {each.id: each for each in await uow.erasures.of_subjects([erasure.subject])}.get(erasure.id)
             await uow.erasures.add_key(noted.key, now)
             for reason, buried in noted.buried.items():
-                burial = Burial(reason, erasure.actor, erasure.finished_at or now)
+                burial = TombstoneOrigin(reason, erasure.actor, erasure.finished_at or now)
                 await uow.erasures.bury(erasure.subject, buried, burial)
             if known is not None and known.finished_at is not None:
                 return "known", known
             there = await uow.erasures.users()
-            user = next((each for each in there if Grave.of(noted.key, each).subject == erasure.subject), None)
+            user = next(
+                (each for each in there if TombstoneKeyring.of(noted.key, each).subject == erasure.subject), None
+            )
             if user is None:
                 await uow.erasures.keep(replace(erasure, finished_at=erasure.finished_at or now))
                 return "absent", replace(erasure, counts={})
@@ -122,7 +124,7 @@ class ReplayErasures:
         outcome, found = await self._storage.write(Reach(tenant), restore)
         while outcome == "erased" and found.finished_at is None:
             found = await self._erase.go_on(tenant, found)
-        return Replayed(tenant, erasure.id, outcome, found.counts if outcome == "erased" else {})
+        return ReplayResult(tenant, erasure.id, outcome, found.counts if outcome == "erased" else {})
 
 
 async def _taken_apart(uow: UnitOfWork, user: str, now: datetime) -> None:
@@ -148,7 +150,7 @@ def _gathered(entries: Iterable[Note]) -> Mapping[tuple[str, UUID], _Noted]:
             else:
                 noted.erasure, noted.key = _erasure(entry), bytes.fromhex(entry["key"])
         except (KeyError, TypeError, ValueError) as error:
-            raise Invalid(f"a line of the ledger is not whole: {error}") from error
+            raise InvalidRequest(f"a line of the ledger is not whole: {error}") from error
     return found
 
 

@@ -7,22 +7,31 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.consent.proposals import grave
-from memplane.application.erasure.erasure_ports import Buried, Ledger
-from memplane.application.limits.idempotency import Once, replayed
+from memplane.application.consent.proposals import field_namespace
+from memplane.application.erasure.erasure_ports import Buried, ErasureLedger
+from memplane.application.limits.idempotency import Once, raise_if_done
 from memplane.application.memories.authorization import require_every_category, require_full
 from memplane.application.memories.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Storage
-from memplane.application.records import Answered, Burial
+from memplane.application.records import StoredAnswer, TombstoneOrigin
 from memplane.application.transaction import UnitOfWork
 from memplane.application.users.merged_users import refuse_alias
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
 from memplane.domain.identity.user_merges import former_names
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import Memory, new_id
 from memplane.domain.memory.tombstones import rejected_keys
-from memplane.domain.privacy.erasure import ERASED, REJECTED, TURNS, Erasure, Grave, checkpoint_lock, new_key, turn_key
+from memplane.domain.privacy.erasure import (
+    ERASED,
+    REJECTED,
+    TURNS,
+    Erasure,
+    TombstoneKeyring,
+    checkpoint_lock,
+    new_key,
+    turn_key,
+)
 
 BATCH = 500
 """Memories, and as many turns, of one transaction."""
@@ -33,7 +42,7 @@ MOST_BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ErasureBatch:
     """What one transaction erased, and whether it found all that was left; ``buried`` is of erasures, by reasons."""
 
     counts: Mapping[str, int]
@@ -49,7 +58,7 @@ class EraseUsers:
     when it is asked for again, or in the night.
     """
 
-    def __init__(self, storage: Storage, policies: Policies, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, storage: Storage, policies: Policies, ledger: ErasureLedger, clock: Clock) -> None:
         self._storage = storage
         self._policies = policies
         self._ledger = ledger
@@ -77,11 +86,11 @@ class EraseUsers:
         """
         user = self._authorised(principal, user_id)
         if clean_id(confirm, "confirm") != user:
-            raise Invalid("confirm: is not the user's name; nothing was erased", field="confirm")
+            raise InvalidRequest("confirm: is not the user's name; nothing was erased", field="confirm")
         policy = self._policies.current.digest
         actor = "erased" if user in principal.actor else principal.actor
         begun = Erasure(new_id(), "", actor, policy, self._clock(), user_id=user)
-        await replayed(self._storage, principal, once)
+        await raise_if_done(self._storage, principal, once)
         merged, erasure = await self._storage.write(
             _whole(principal), lambda uow: self._begun_with_aliases(uow, principal, begun), locks(user)
         )
@@ -133,9 +142,11 @@ class EraseUsers:
         if not await uow.erasures.keys():
             await uow.ensure_tenant(new.started_at)
             await uow.erasures.add_key(new_key(), new.started_at)
-        graves = {found.subject: found for key in await uow.erasures.keys() for found in [Grave.of(key, user)]}
+        graves = {
+            found.subject: found for key in await uow.erasures.keys() for found in [TombstoneKeyring.of(key, user)]
+        }
         last: Erasure | None = None
-        for each in await uow.erasures.known(sorted(graves)):
+        for each in await uow.erasures.of_subjects(sorted(graves)):
             if each.finished_at is None:
                 return each
             last = each
@@ -159,10 +170,10 @@ class EraseUsers:
         now = self._clock()
 
         async def work(uow: UnitOfWork) -> Erasure:
-            after = await further(uow, self._ledger, tenant, erasure, now)
+            after = await erase_next_batch(uow, self._ledger, tenant, erasure, now)
             if after.finished_at is not None and once is not None:
                 namespace, request = once
-                answered = Answered(request.request, request.answer(after))
+                answered = StoredAnswer(request.request, request.answer(after))
                 await uow.answers.keep(namespace, request.key, answered, now, "")
             return after
 
@@ -177,44 +188,48 @@ async def _refuse_alias(uow: UnitOfWork, principal: Principal, user: str) -> Non
     refuse_alias(principal, None if merge is None else merge.into_user)
 
 
-async def further(uow: UnitOfWork, ledger: Ledger, tenant: str, erasure: Erasure, now: datetime) -> Erasure:
+async def erase_next_batch(
+    uow: UnitOfWork, ledger: ErasureLedger, tenant: str, erasure: Erasure, now: datetime
+) -> Erasure:
     """Erase the next batch of an erasure, whose user's locks are held; the erasure as it is then.
 
     Raises:
         StorageUnavailable: the ledger cannot be written.
     """
     # whoever works on the same erasure meanwhile may be further
-    known = {each.id: each for each in await uow.erasures.known([erasure.subject])}
+    known = {each.id: each for each in await uow.erasures.of_subjects([erasure.subject])}
     here = known.get(erasure.id, erasure)
     if here.finished_at is not None:
         return here
-    key = next(k for k in await uow.erasures.keys() if Grave.of(k, here.user_id or "").subject == here.subject)
-    batch = await erased(uow, here, Grave(key, here.subject), now)
+    key = next(
+        k for k in await uow.erasures.keys() if TombstoneKeyring.of(k, here.user_id or "").subject == here.subject
+    )
+    batch = await erase_batch(uow, here, TombstoneKeyring(key, here.subject), now)
     after = replace(here, counts=_sum(here.counts, batch.counts))
     if batch.whole:
         after = replace(after, user_id=None, finished_at=now)
         await uow.journal.record([_told(after)])
     await uow.erasures.keep(after)
     # before the commit: an erasure that is noted and was not done is done when the note is replayed
-    told = [note for of, why, some in batch.buried for note in buried_notes(tenant, of, some, why)]
+    told = [note for of, why, some in batch.buried for note in tombstone_entries(tenant, of, some, why)]
     await ledger.note([*told, *notes(tenant, after, key)])
     return after
 
 
-async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime) -> Batch:
+async def erase_batch(uow: UnitOfWork, erasure: Erasure, grave_: TombstoneKeyring, now: datetime) -> ErasureBatch:
     """Erase a batch of a user, whose lock is held, and bury what it said."""
     user, store = erasure.user_id or "", uow.erasures
     memories, turns = await store.memories(user, BATCH), await store.turns(user, BATCH)
     units = [*(each.id for each in memories), *(each.id for each in turns)]
     forgotten = await store.forget_history(erasure.id, [each.id for each in memories], ROWS)
-    fields = [(grave(field_), value) for field_, value in await store.stated(user, ROWS)]
+    fields = [(field_namespace(field_), value) for field_, value in await store.field_values(user, ROWS)]
     said = await asyncio.to_thread(
         lambda: [
             *((each.category, key) for each in memories for key in rejected_keys(each.text)),
             *((TURNS, turn_key(each.thread_id, each.text)) for each in turns),
         ]
     )
-    old = await store.rejected(user, ROWS)
+    old = await store.take_tombstones(user, ROWS)
     merges = await uow.merges.standing(await uow.merges.aliases(user))
     former = [(TURNS, turn_key(name, each.text)) for each in turns for name in former_names(each.thread_id, merges)]
     values = {ERASED: sorted({*said, *fields, *former} - {*old}), REJECTED: sorted(old)}
@@ -227,8 +242,8 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
         ]
     )
     for of, why, some in buried:
-        await store.bury(of.subject, some, Burial(why, erasure.actor, now))
-    counts = Counter({"history": forgotten, "tombstones": len(old), "copies": await copies_gone(uow, erasure, units)})
+        await store.bury(of.subject, some, TombstoneOrigin(why, erasure.actor, now))
+    counts = Counter({"history": forgotten, "tombstones": len(old), "copies": await purge_copies(uow, erasure, units)})
     counts.update(await store.remove([each.id for each in memories], [each.id for each in turns]))
     swept = await store.sweep(user, ROWS)
     counts.update(swept)
@@ -238,15 +253,17 @@ async def erased(uow: UnitOfWork, erasure: Erasure, grave_: Grave, now: datetime
         counts.update(await store.finish(user, now))
         # a merge into a user that is still to be erased tells that erasure of the former name
         counts["user_merges"] = 0 if await _is_alias(uow, user) else await uow.merges.forget(user)
-    return Batch({name: count for name, count in counts.items() if count}, whole, buried)
+    return ErasureBatch({name: count for name, count in counts.items() if count}, whole, buried)
 
 
-async def _alias_graves(uow: UnitOfWork, aliases: Collection[str], grave_: Grave) -> list[tuple[Erasure, Grave]]:
+async def _alias_graves(
+    uow: UnitOfWork, aliases: Collection[str], grave_: TombstoneKeyring
+) -> list[tuple[Erasure, TombstoneKeyring]]:
     """Of the users that were merged into a user: what it said may have been said under their names."""
-    found: list[tuple[Erasure, Grave]] = []
+    found: list[tuple[Erasure, TombstoneKeyring]] = []
     for alias in sorted(aliases):
-        place = Grave.of(grave_.key, alias)
-        found += [(each, place) for each in (await uow.erasures.known([place.subject]))[-1:]]
+        place = TombstoneKeyring.of(grave_.key, alias)
+        found += [(each, place) for each in (await uow.erasures.of_subjects([place.subject]))[-1:]]
     return found
 
 
@@ -254,12 +271,14 @@ async def _is_alias(uow: UnitOfWork, user: str) -> bool:
     return user in await uow.merges.standing([user])
 
 
-async def copies_gone(uow: UnitOfWork, erasure: Erasure, units: Sequence[UUID]) -> int:
+async def purge_copies(uow: UnitOfWork, erasure: Erasure, units: Sequence[UUID]) -> int:
     """Purge what other users' memories took from these units, and what was taken from those; how many."""
     gone: dict[UUID, Memory] = {}
     following: Sequence[UUID] = units
     while following:
-        found = [each for each in await uow.erasures.drawn(following, erasure.user_id or "") if each.id not in gone]
+        found = [
+            each for each in await uow.erasures.derived_from(following, erasure.user_id or "") if each.id not in gone
+        ]
         gone |= {each.id: each for each in found}
         following = [each.id for each in found]
     if gone:
@@ -303,7 +322,9 @@ def notes(tenant: str, erasure: Erasure, key: bytes) -> list[Mapping[str, object
     ]
 
 
-def buried_notes(tenant: str, erasure: Erasure, buried: Sequence[Buried], reason: str) -> list[Mapping[str, object]]:
+def tombstone_entries(
+    tenant: str, erasure: Erasure, buried: Sequence[Buried], reason: str
+) -> list[Mapping[str, object]]:
     """What an erasure buried for a reason, as the ledger has it."""
     return [
         {

@@ -5,12 +5,12 @@ from datetime import datetime
 
 from memplane.application.erasure.erasure_ports import Erasures
 from memplane.domain.errors import UserErased
-from memplane.domain.privacy.erasure import Erasure, Grave
+from memplane.domain.privacy.erasure import Erasure, TombstoneKeyring
 
 
-async def graves_of(
+async def keyrings_of(
     erasures: Erasures, users: Mapping[str, Sequence[str]], asked: datetime, keys: Sequence[bytes]
-) -> Mapping[str, Sequence[Grave]]:
+) -> Mapping[str, Sequence[TombstoneKeyring]]:
     """Where values of users are buried, of each who was erased before a request came.
 
     Args:
@@ -24,8 +24,8 @@ async def graves_of(
     """
     if not keys:
         return dict.fromkeys(users, ())
-    found = {user: [Grave.of(key, name) for name in names for key in keys] for user, names in users.items()}
-    known = await erasures.known([each.subject for graves in found.values() for each in graves])
+    found = {user: [TombstoneKeyring.of(key, name) for name in names for key in keys] for user, names in users.items()}
+    known = await erasures.of_subjects([each.subject for graves in found.values() for each in graves])
     if any(hides(each, asked) for each in known):
         raise UserErased("user_id: this user is being erased, or was since the request came; nothing was stored")
     subjects = {each.subject for each in known}
@@ -34,8 +34,8 @@ async def graves_of(
 
 async def erased_until(erasures: Erasures, user_id: str) -> datetime | None:
     """When a user was erased last; ``None`` for one who never was."""
-    subjects = [Grave.of(key, user_id).subject for key in await erasures.keys()]
-    return max((each.finished_at for each in await erasures.known(subjects) if each.finished_at), default=None)
+    subjects = [TombstoneKeyring.of(key, user_id).subject for key in await erasures.keys()]
+    return max((each.finished_at for each in await erasures.of_subjects(subjects) if each.finished_at), default=None)
 
 
 async def gone_since(erasures: Erasures, moments: Mapping[str, datetime]) -> Collection[str]:
@@ -43,8 +43,8 @@ async def gone_since(erasures: Erasures, moments: Mapping[str, datetime]) -> Col
     keys = await erasures.keys()
     if not keys or not moments:
         return ()
-    subjects = {Grave.of(key, user).subject: user for key in keys for user in moments}
-    known = await erasures.known(sorted(subjects))
+    subjects = {TombstoneKeyring.of(key, user).subject: user for key in keys for user in moments}
+    known = await erasures.of_subjects(sorted(subjects))
     return {user for each in known if hides(each, moments[user := subjects[each.subject]])}
 
 

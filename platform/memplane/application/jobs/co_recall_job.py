@@ -5,12 +5,12 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Write
-from memplane.application.records import Linked
+from memplane.application.records import LinkChange
 from memplane.domain.identity.principal import Principal
-from memplane.domain.ranking.co_recall import CO_RECALLED, Counted, settled
+from memplane.domain.ranking.co_recall import CO_RECALLED, CoRecallCount, co_recall_links
 
 JOB = "co_recall"
 USERS = 20
@@ -22,7 +22,7 @@ async def co_recalls(_principal: Principal, _as_of: datetime, _place: str | None
     return _settled
 
 
-async def _settled(write: Write, as_of: datetime, place: str | None) -> Batch:
+async def _settled(write: Write, as_of: datetime, place: str | None) -> JobBatch:
     """Settle all pairs of the next users; what comes of them follows from the counts and the moment alone."""
     store = write.uow.co_recalls
     users = await store.users(place, USERS)
@@ -30,7 +30,7 @@ async def _settled(write: Write, as_of: datetime, place: str | None) -> Batch:
     concerned = {each.user_id for each in await store.of(users)} if users else set[str]()
     counts = {"linked": 0, "unlinked": 0, "forgotten": 0}
     if not concerned:
-        return Batch(counts, more)
+        return JobBatch(counts, more)
     await write.uow.lock_users(concerned)
     pairs = await store.of(concerned)
     strengths, gone = await offload(len(pairs) * 10, _all_settled, pairs, as_of)
@@ -44,26 +44,26 @@ async def _settled(write: Write, as_of: datetime, place: str | None) -> Batch:
     counts["linked"] = sum(before[each] == 0 < strength for each, strength in strengths.items())
     counts["unlinked"] = sum(strength == 0 for strength in strengths.values())
     counts["forgotten"] = len(gone)
-    return Batch(counts, more)
+    return JobBatch(counts, more)
 
 
-async def _note(write: Write, pairs: Sequence[Counted], strengths: Mapping[UUID, float]) -> None:
+async def _note(write: Write, pairs: Sequence[CoRecallCount], strengths: Mapping[UUID, float]) -> None:
     """Note in the history which memories are linked from now on, and which no longer."""
     ends = {end for each in pairs for end in (each.from_id, each.to_id)}
     known = {each.id: each for each in await write.uow.repairs.memories(ends)} if ends else {}
     for each in pairs:
         if each.from_id in known and each.to_id in known:
             strength = strengths[each.id]
-            link = Linked(known[each.to_id], CO_RECALLED, strength or each.strength)
-            write.linked(known[each.from_id], [link], removed=not strength)
+            link = LinkChange(known[each.to_id], CO_RECALLED, strength or each.strength)
+            write.record_links(known[each.from_id], [link], removed=not strength)
     await write.settle("", None)
 
 
-def _all_settled(pairs: Sequence[Counted], as_of: datetime) -> tuple[dict[UUID, float], list[UUID]]:
+def _all_settled(pairs: Sequence[CoRecallCount], as_of: datetime) -> tuple[dict[UUID, float], list[UUID]]:
     strengths: dict[UUID, float] = {}
     gone: list[UUID] = []
     for _, group in groupby(sorted(pairs, key=lambda each: each.user_id), key=lambda each: each.user_id):
-        found = settled(list(group), as_of)
+        found = co_recall_links(list(group), as_of)
         strengths |= found.changed
         gone += found.forgotten
     return strengths, gone

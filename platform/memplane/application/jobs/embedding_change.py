@@ -10,7 +10,7 @@ from memplane.application.ports import Clock, Storage
 from memplane.application.recall.embedders import Embedders
 from memplane.application.recall.embedding_guard import SETTING
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.errors import RecordNotFound, StateConflict
 from memplane.domain.identity.principal import Reach
 from memplane.domain.ranking.embedding_models import EmbeddingModel, InForce, Phase
 
@@ -62,7 +62,7 @@ class Reembedding:
             NotFound: there is no such tenant.
             Conflict: nothing is being filled.
         """
-        return await self._changed(tenant, InForce.cancelled)
+        return await self._changed(tenant, InForce.cancel_change)
 
     async def status(self, tenant: str) -> EmbeddingStatus:
         """Where the tenant's vectors stand.
@@ -79,10 +79,12 @@ class Reembedding:
             in_force = InForce(self._embedders.own)
         others = [each for each in known if each != in_force.model]
         if in_force.change is None and not others:
-            raise Conflict(f"{in_force.model} is in force, and no other: name one by MEMPLANE_NEXT_EMBEDDING_MODEL")
+            raise StateConflict(
+                f"{in_force.model} is in force, and no other: name one by MEMPLANE_NEXT_EMBEDDING_MODEL"
+            )
         if in_force.change is None and len(others) == len(known):
-            raise Conflict(f"{in_force.model} is in force, which is neither of {_listed(known)}: name it too")
-        return in_force.begun(others[0] if others else known[0])
+            raise StateConflict(f"{in_force.model} is in force, which is neither of {_listed(known)}: name it too")
+        return in_force.begin_change(others[0] if others else known[0])
 
     async def _changed(self, tenant: str, change: Callable[[InForce], InForce]) -> EmbeddingStatus:
         await self._require(tenant)
@@ -98,7 +100,7 @@ class Reembedding:
 
     async def _require(self, tenant: str) -> None:
         if not await self._storage.has_tenant(tenant):
-            raise NotFound(f"there is no tenant '{tenant}'")
+            raise RecordNotFound(f"there is no tenant '{tenant}'")
 
 
 async def _status(uow: UnitOfWork, tenant: str) -> EmbeddingStatus:

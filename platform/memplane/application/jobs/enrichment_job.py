@@ -11,12 +11,12 @@ from uuid import UUID
 
 from memplane.application.erasure.user_tombstones import gone_since
 from memplane.application.jobs.job_ports import Enrichments
-from memplane.application.jobs.job_records import Spent
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.job_records import TokensSpent
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Write
 from memplane.application.ports import Policies, Storage
-from memplane.domain.errors import BudgetSpent, Conflict, ModelFailed, NoModel
+from memplane.domain.errors import BudgetSpent, ModelFailed, NoModel, StateConflict
 from memplane.domain.identity.principal import Principal
 from memplane.domain.jobs.job_definitions import Extraction
 from memplane.domain.language.enrichment import FEW, Enriched, Span, enriched
@@ -31,7 +31,7 @@ _DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExtractorResult:
     """What an extractor found.
 
     Attributes:
@@ -40,7 +40,7 @@ class Found:
     """
 
     spans: Sequence[Sequence[Span]]
-    spent: Spent = field(default_factory=Spent)
+    spent: TokensSpent = field(default_factory=TokensSpent)
 
 
 class Extractor(Protocol):
@@ -61,7 +61,7 @@ class Extractor(Protocol):
         """Whether it asks the language model."""
         ...
 
-    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> Found:
+    async def find(self, tenant: str, user_id: str, texts: Sequence[str]) -> ExtractorResult:
         """The names in each of a user's texts; no transaction is open meanwhile.
 
         Raises:
@@ -87,7 +87,7 @@ class _Looked:
     found: Mapping[UUID, Enriched] = field(default_factory=dict)
     by: Mapping[UUID, str] = field(default_factory=dict)
     more: bool = False
-    spent: Spent = field(default_factory=Spent)
+    spent: TokensSpent = field(default_factory=TokensSpent)
     skipped: str | None = None
 
 
@@ -112,7 +112,7 @@ class EnrichEntities:
         by = version_of(extractors)
         looked = await self._look(principal, policy, extractors, (by, place))
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             return await _keep(write, looked, by)
 
         return step
@@ -133,14 +133,16 @@ class EnrichEntities:
         versions = dict.fromkeys((each.id for each in memories), by)
         accurate = policy.workers.entities is Extraction.ACCURATE
         skipped = "no model" if accurate and not any(each.thinks for each in extractors) else None
-        spent = Spent()
+        spent = TokensSpent()
         few = sorted((each for each in memories if counts.get(each.id, 0) <= FEW), key=lambda each: each.user_id)
         for user, group in groupby(few, key=lambda each: each.user_id):
             mine = list(group)
             found_by, able, why = await _spans(principal.tenant, user, mine, extractors)
             skipped, spent = skipped or why, spent + found_by.spent
             for memory, some in zip(mine, found_by.spans, strict=True):
-                found[memory.id] = await offload(len(some) * 100, mentioned, memory.text, memory.category, some, policy)
+                found[memory.id] = await offload(
+                    len(some) * 100, mentions_of, memory.text, memory.category, some, policy
+                )
                 versions[memory.id] = version_of(able)
         return _Looked(memories, found, versions, len(memories) == most, spent, skipped)
 
@@ -160,11 +162,11 @@ async def _due(
 
 async def _spans(
     tenant: str, user_id: str, memories: Sequence[Memory], extractors: Sequence[Extractor]
-) -> tuple[Found, list[Extractor], str | None]:
+) -> tuple[ExtractorResult, list[Extractor], str | None]:
     """What all extractors find in a user's memories, which of them could look, and why another could not."""
     texts = [each.text.searchable() for each in memories]
     spans: list[list[Span]] = [[] for _ in texts]
-    spent = Spent()
+    spent = TokensSpent()
     able: list[Extractor] = []
     skipped: str | None = None
     for extractor in extractors:
@@ -172,15 +174,19 @@ async def _spans(
             found = await extractor.find(tenant, user_id, texts)
         except (NoModel, BudgetSpent, ModelFailed) as error:
             skipped = skipped or error.code.replace("_", " ")
-            spent += Spent(error.input_tokens, error.output_tokens) if isinstance(error, ModelFailed) else Spent()
+            spent += (
+                TokensSpent(error.input_tokens, error.output_tokens)
+                if isinstance(error, ModelFailed)
+                else TokensSpent()
+            )
             continue
         able.append(extractor)
         spent += found.spent
         spans = [[*mine, *more] for mine, more in zip(spans, found.spans, strict=True)]
-    return Found(spans, spent), able, skipped
+    return ExtractorResult(spans, spent), able, skipped
 
 
-def mentioned(said: MemoryText, category: str, spans: Sequence[Span], policy: Policy) -> Enriched:
+def mentions_of(said: MemoryText, category: str, spans: Sequence[Span], policy: Policy) -> Enriched:
     """What a memory mentions; nothing where the policy of today hides what an earlier one let be stored."""
     text, known = said.searchable(), policy.categories.get(category)
     rules = {} if known is None else known.pii
@@ -189,11 +195,11 @@ def mentioned(said: MemoryText, category: str, spans: Sequence[Span], policy: Po
     return enriched(text, spans, hidden)
 
 
-async def _keep(write: Write, looked: _Looked, by: str) -> Batch:
+async def _keep(write: Write, looked: _Looked, by: str) -> JobBatch:
     """Link the memories that are still as they were looked at; those that are not are due again."""
     counts = {"seen": 0, "enriched": 0}
     if not looked.memories:
-        return Batch(counts, skipped=looked.skipped)
+        return JobBatch(counts, skipped=looked.skipped)
     await write.uow.lock_users({each.user_id for each in looked.memories})
     gone = await gone_since(write.uow.erasures, dict.fromkeys((each.user_id for each in looked.memories), write.now))
     said = {each.id: each.text for each in looked.memories}
@@ -204,12 +210,12 @@ async def _keep(write: Write, looked: _Looked, by: str) -> Batch:
         try:
             async with write.attempt():
                 counts["enriched"] += await _kept(write, user, mine, looked)
-        except Conflict as error:  # due again in another night
+        except StateConflict as error:  # due again in another night
             logger.warning("entities of some memories are not kept yet: %s", error.code)
             continue
         counts["seen"] += len(mine)
     place = str(looked.memories[-1].id) if looked.more else None
-    return Batch(counts, place, spent=looked.spent, skipped=looked.skipped)
+    return JobBatch(counts, place, spent=looked.spent, skipped=looked.skipped)
 
 
 async def _kept(write: Write, user: str, mine: Sequence[Memory], looked: _Looked) -> int:

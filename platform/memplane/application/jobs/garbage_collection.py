@@ -8,7 +8,7 @@ from typing import Protocol
 
 from memplane.application.jobs.job_runner import Jobs
 from memplane.application.jobs.job_submission import period_of
-from memplane.application.jobs.lifecycle_jobs import Batch, expiry, layers, purge, size, ttl
+from memplane.application.jobs.lifecycle_jobs import JobBatch, expiry, layers, purge, size, ttl
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import require_every_category, require_full
 from memplane.application.memories.gateway import Gateway, Write, clean_id
@@ -25,14 +25,14 @@ DECAY_IS_DAILY = "decay: confidence wanes once a day, for the whole tenant"
 class _UserStep(Protocol):
     def __call__(
         self, write: Write, as_of: datetime, place: str | None, user: str | None = None
-    ) -> Awaitable[Batch]: ...
+    ) -> Awaitable[JobBatch]: ...
 
 
 _OF_USER: Sequence[_UserStep] = (expiry, ttl, layers, size, purge)
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """What a collection came to.
 
     Attributes:
@@ -72,7 +72,7 @@ class CollectGarbage:
         self._jobs = jobs
         self._clock = clock
 
-    async def tenant(self, tenant: str, *, dry_run: bool = False) -> Collected:
+    async def tenant(self, tenant: str, *, dry_run: bool = False) -> CollectionResult:
         """Collect for a whole tenant, job by job, as the night does.
 
         In a dry run each job decides by what is there now: what two of them would take is counted twice.
@@ -91,17 +91,17 @@ class CollectGarbage:
         return _come_to(counts, None, report, dry_run=dry_run)
 
     async def user(
-        self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[Collected] | None = None
-    ) -> Collected:
+        self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[CollectionResult] | None = None
+    ) -> CollectionResult:
         """Collect for one user, whatever the categories; a dry run is exact.
 
         Raises:
             ScopeForbidden, TrustTooLow, UserForbidden: the key may not.
         """
         policy, now = self._policies.current, self._clock()
-        user = authorised(principal, policy, user_id)
+        user = require_collector(principal, policy, user_id)
         if once is not None and not dry_run:
-            await self._gateway.replayed(principal, once)
+            await self._gateway.raise_if_done(principal, once)
         counts: Counter[str] = Counter()
         operator = principal.as_operator()
         if dry_run:
@@ -110,7 +110,7 @@ class CollectGarbage:
             for step in _OF_USER:
                 await self._worked(operator, policy, now, (step, user), counts)
 
-        async def told(write: Write) -> Collected:
+        async def told(write: Write) -> CollectionResult:
             report = await write.uow.upkeep.tally(now - DAY, user)
             return _come_to(counts, user, report, dry_run=dry_run, skipped=(DECAY_IS_DAILY,))
 
@@ -123,7 +123,7 @@ class CollectGarbage:
         doing, user = step
         place: str | None = None
 
-        async def work(write: Write) -> Batch:
+        async def work(write: Write) -> JobBatch:
             return await doing(write, now, place, user)
 
         while True:
@@ -139,7 +139,7 @@ class CollectGarbage:
         async def work(write: Write) -> None:
             counts: Counter[str] = Counter()
             for doing in _OF_USER:
-                batch = Batch(place="")
+                batch = JobBatch(place="")
                 while batch.place is not None:
                     batch = await doing(write, now, batch.place or None, user)
                     counts.update({name: int(count) for name, count in batch.counts.items()})
@@ -158,12 +158,12 @@ class CollectGarbage:
 
 def _come_to(
     counts: Counter[str], user: str | None, report: Mapping[str, float], *, dry_run: bool, skipped: tuple[str, ...] = ()
-) -> Collected:
+) -> CollectionResult:
     moved = {name: counts[name] for name in ("promoted", "archived", "deleted", "purged", "faded")}
-    return Collected("dry_run" if dry_run else "collected", user, **moved, skipped=skipped, report=report)
+    return CollectionResult("dry_run" if dry_run else "collected", user, **moved, skipped=skipped, report=report)
 
 
-def authorised(principal: Principal, policy: Policy, user_id: str) -> str:
+def require_collector(principal: Principal, policy: Policy, user_id: str) -> str:
     """The user, for one who may collect for them, in every category.
 
     Raises:

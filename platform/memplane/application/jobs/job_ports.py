@@ -5,13 +5,13 @@ from datetime import date, datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.application.jobs.job_records import JobRun, Spent, Swept, Wanted
+from memplane.application.jobs.job_records import JobRun, MemorySelection, Swept, TokensSpent
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.recall.search_material import Vector
 from memplane.domain.jobs.job_definitions import JobState
 from memplane.domain.language.enrichment import Enriched
 from memplane.domain.memory.active_days import Activity
-from memplane.domain.memory.lifecycle import Weighed
+from memplane.domain.memory.lifecycle import WeighedMemory
 from memplane.domain.memory.memory import Layer, Memory, State
 from memplane.domain.memory.scope import Scope
 from memplane.domain.ranking.embedding_models import Column
@@ -20,7 +20,9 @@ from memplane.domain.ranking.embedding_models import Column
 class Upkeep(Protocol):
     """What becomes of memories with time, many at once, within a transaction."""
 
-    async def deleted(self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int) -> list[Memory]:
+    async def lock_deleted(
+        self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int
+    ) -> list[Memory]:
         """Deleted memories of a scope, locked, in whatever trust state: one, or all; those to purge by then alone."""
         ...
 
@@ -32,15 +34,15 @@ class Upkeep(Protocol):
         """Whose memories name one of some sources, whichever users the tenant has."""
         ...
 
-    async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
+    async def lock_derived(self, sources: Sequence[UUID]) -> list[Memory]:
         """The tenant's memories that name one of some sources, locked, in the order of their ids."""
         ...
 
-    async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+    async def due(self, wanted: MemorySelection, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
         """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""
         ...
 
-    async def lock_due(self, wanted: Wanted, ids: Sequence[UUID]) -> list[Memory]:
+    async def lock_due(self, wanted: MemorySelection, ids: Sequence[UUID]) -> list[Memory]:
         """Those of some memories that it still looks at, locked, in the order of their ids."""
         ...
 
@@ -60,17 +62,17 @@ class Upkeep(Protocol):
         """Settle memories that are locked; without a version."""
         ...
 
-    async def crowded(
+    async def next_crowded_user(
         self, most: int, layer: Layer | None, after: str | None, user: str | None = None
     ) -> tuple[str, Activity] | None:
         """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
         ...
 
-    async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
+    async def weigh_memories(self, user_id: str, layer: Layer | None) -> list[WeighedMemory]:
         """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
         ...
 
-    async def locked(self, ids: Sequence[UUID]) -> list[Memory]:
+    async def lock_active(self, ids: Sequence[UUID]) -> list[Memory]:
         """Active memories by their ids, locked, in their order."""
         ...
 
@@ -131,11 +133,11 @@ class Budgets(Protocol):
         """Reserve tokens, with the row locked until the transaction ends; False when the cap does not suffice."""
         ...
 
-    async def settle(self, user_id: str, day: date, reserved: int, spent: Spent) -> None:
+    async def settle(self, user_id: str, day: date, reserved: int, spent: TokensSpent) -> None:
         """Give back what was reserved, and count what was spent."""
         ...
 
-    async def drawn(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
+    async def facts_extracted(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
         """How many facts were drawn with a model of what users said; none of those who are not told."""
         ...
 
@@ -219,7 +221,7 @@ class JobRuns(Protocol):
         """The next run to work on, of those that wait and those whose worker is gone; or none."""
         ...
 
-    async def forgotten(self, now: datetime, since: datetime) -> list[JobRun]:
+    async def lock_expired(self, now: datetime, since: datetime) -> list[JobRun]:
         """Runs whose worker's lease has ended, and those that could be begun since a moment and were not, locked."""
         ...
 

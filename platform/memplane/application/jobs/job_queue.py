@@ -14,7 +14,7 @@ from memplane.application.limits.idempotency import Once, run_once
 from memplane.application.memories.authorization import require_full
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, LimitExceeded, MemplaneError, NotFound, UserForbidden
+from memplane.domain.errors import LimitExceeded, MemplaneError, RecordNotFound, StateConflict, UserForbidden
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
 from memplane.domain.jobs.job_definitions import LIVE, NIGHTLY, JobState
 from memplane.domain.policy.policy import Policy
@@ -111,21 +111,21 @@ class JobQueue:
         return await self._storage.tenants()
 
     async def _changed(self, tenant: str, job: UUID, change: Callable[[JobRun], JobRun]) -> JobRun:
-        return await self._storage.write(Reach(tenant), lambda uow: changed(uow, job, change))
+        return await self._storage.write(Reach(tenant), lambda uow: change_run(uow, job, change))
 
     def _cancelled(self, run: JobRun) -> JobRun:
-        return cancelled(run, self._clock())
+        return cancel_run(run, self._clock())
 
     def _retried(self, run: JobRun) -> JobRun:
-        return retried(run)
+        return retry_run(run)
 
     async def _require_tenant(self, tenant: str) -> None:
         if not await self._storage.has_tenant(tenant):
-            raise NotFound(f"there is no tenant '{tenant}'")
+            raise RecordNotFound(f"there is no tenant '{tenant}'")
 
     async def _scheduling(self, uow: UnitOfWork, due: Mapping[str, datetime | None], now: datetime) -> None:
         # the worker is gone, and so, it may be, is the message; or it came from a database with a queue of another kind
-        for run in await uow.jobs.forgotten(now, now - FORGOTTEN):
+        for run in await uow.jobs.lock_expired(now, now - FORGOTTEN):
             waiting = replace(run, state=JobState.WAITING, worker=None, lease_until=None, due_at=now)
             await uow.jobs.keep(waiting)
             await uow.jobs.send(waiting)
@@ -177,7 +177,7 @@ class JobAdministration:
             Conflict: it has come to its end.
         """
         now = self._clock()
-        return await self._changed(principal, job, lambda run: cancelled(run, now), once)
+        return await self._changed(principal, job, lambda run: cancel_run(run, now), once)
 
     async def retry(self, principal: Principal, job: UUID, *, once: Once[JobRun] | None = None) -> JobRun:
         """Let a job that was parked or cancelled be done again, from where it was left.
@@ -187,17 +187,17 @@ class JobAdministration:
             NotFound: there is none, or it is another tenant's.
             Conflict: it is neither.
         """
-        return await self._changed(principal, job, retried, once)
+        return await self._changed(principal, job, retry_run, once)
 
     async def _changed(
         self, principal: Principal, job: UUID, change: Callable[[JobRun], JobRun], once: Once[JobRun] | None
     ) -> JobRun:
         _require_operator(principal)
-        work = lambda uow: changed(uow, job, change)  # noqa: E731 - one line, used once
+        work = lambda uow: change_run(uow, job, change)  # noqa: E731 - one line, used once
         return await run_once(self._storage, principal, work, self._clock(), once=once)
 
 
-async def changed(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]) -> JobRun:
+async def change_run(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]) -> JobRun:
     """Change a run, and tell the queue if it waits then.
 
     Raises:
@@ -206,7 +206,7 @@ async def changed(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]
     """
     run = await uow.jobs.by_id(job)
     if run is None:
-        raise NotFound("there is no such job")
+        raise RecordNotFound("there is no such job")
     run = change(run)
     if run.state is JobState.WAITING:
         return await waiting(uow, run)
@@ -214,25 +214,25 @@ async def changed(uow: UnitOfWork, job: UUID, change: Callable[[JobRun], JobRun]
     return run
 
 
-def cancelled(run: JobRun, now: datetime) -> JobRun:
+def cancel_run(run: JobRun, now: datetime) -> JobRun:
     """A run that goes no further: its worker finds out before its next batch.
 
     Raises:
         Conflict: it has come to its end.
     """
     if run.state not in LIVE:
-        raise Conflict(f"the job is {run.state} and cannot be cancelled", state=run.state.value)
+        raise StateConflict(f"the job is {run.state} and cannot be cancelled", state=run.state.value)
     return replace(run, state=JobState.CANCELLED, finished_at=now, worker=None, lease_until=None, due_at=None)
 
 
-def retried(run: JobRun) -> JobRun:
+def retry_run(run: JobRun) -> JobRun:
     """A run that waits again.
 
     Raises:
         Conflict: it was neither parked nor cancelled.
     """
     if run.state not in (JobState.PARKED, JobState.CANCELLED):
-        raise Conflict(
+        raise StateConflict(
             f"the job is {run.state}: only one that is parked or cancelled is retried", state=run.state.value
         )
     return replace(run, state=JobState.WAITING, finished_at=None)

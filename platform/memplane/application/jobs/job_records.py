@@ -21,7 +21,7 @@ class Due(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MemorySelection:
     """Memories that a job looks at.
 
     Attributes:
@@ -55,7 +55,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TokensSpent:
     """Tokens that a language model took.
 
     Attributes:
@@ -66,9 +66,9 @@ class Spent:
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: "TokensSpent") -> "TokensSpent":
         """Both together."""
-        return Spent(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return TokensSpent(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Lease:
     """A worker's claim to a job that the queue gave it.
 
     Attributes:

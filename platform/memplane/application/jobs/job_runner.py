@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from memplane.application.erasure.erasure_ports import NoLedger
-from memplane.application.jobs.job_records import Claim, JobRun
+from memplane.application.jobs.job_records import JobRun, Lease
 from memplane.application.jobs.job_submission import enqueue, period_of
-from memplane.application.jobs.lifecycle_jobs import AGAIN, ONCE_A_DAY, STEPS, Batch, Prepare, Step
+from memplane.application.jobs.lifecycle_jobs import AGAIN, ONCE_A_DAY, STEPS, JobBatch, Prepare, Step
 from memplane.application.memories.gateway import Gateway, Write
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, MemplaneError, NotFound, StorageUnavailable, TenantRemoved
+from memplane.domain.errors import MemplaneError, RecordNotFound, StateConflict, StorageUnavailable, TenantRemoved
 from memplane.domain.identity.principal import JOB, KeyScope, Principal, Reach
 from memplane.domain.jobs.job_definitions import (
     LIVE,
@@ -36,7 +36,7 @@ Progress = Callable[[Mapping[str, float]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RunResult:
     """What a run of a job came to.
 
     Attributes:
@@ -62,7 +62,7 @@ class Done:
 class _Undone(Exception):
     """A batch that is taken back."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: JobBatch) -> None:
         super().__init__("dry run")
         self.batch = batch
 
@@ -96,7 +96,7 @@ class Jobs:
     async def run(
         self, name: str, tenant: str, *, dry_run: bool = False, as_of: datetime | None = None,
         progress: Progress = lambda _: None,
-    ) -> Done:  # fmt: skip
+    ) -> RunResult:  # fmt: skip
         """Do a job for a tenant here and now, from where it was left in this period.
 
         Args:
@@ -112,7 +112,7 @@ class Jobs:
         """
         require_job(name)
         if not await self._storage.has_tenant(tenant):
-            raise NotFound(f"there is no tenant '{tenant}'")
+            raise RecordNotFound(f"there is no tenant '{tenant}'")
         moment = as_of or self._clock()
         if dry_run:
             return await self._dry(name, tenant, moment, progress)
@@ -127,7 +127,7 @@ class Jobs:
             raise
         return _come_to(run, tenant, outcome)
 
-    async def perform(self, tenant: str, job: UUID, claim: Claim) -> timedelta | None:
+    async def perform(self, tenant: str, job: UUID, claim: Lease) -> timedelta | None:
         """Do a job that the queue gave to a worker.
 
         Returns:
@@ -173,12 +173,14 @@ class Jobs:
         now, period = self._clock(), period_of(moment)
         last = await uow.jobs.last(name)
         if _overtaken(last, name, period):
-            raise Conflict(f"{name} was done for a later day already: it is not done for an earlier day after that")
+            raise StateConflict(
+                f"{name} was done for a later day already: it is not done for an earlier day after that"
+            )
         run = await uow.jobs.find(name, period)
         if run is not None and run.state is JobState.DONE and name in ONCE_A_DAY:
             return run
         if run is not None and run.worker != self._worker and _leased(run, now):
-            raise Conflict(f"another worker is at {name} for {period}; it is waited for until {run.lease_until}")
+            raise StateConflict(f"another worker is at {name} for {period}; it is waited for until {run.lease_until}")
         if run is None:
             run = JobRun(name, period, moment, now)
         elif run.state is JobState.DONE:
@@ -194,7 +196,7 @@ class Jobs:
         await uow.jobs.keep(run)
         return run
 
-    async def _taken(self, uow: UnitOfWork, job: UUID, claim: Claim) -> JobRun | timedelta | None:
+    async def _taken(self, uow: UnitOfWork, job: UUID, claim: Lease) -> JobRun | timedelta | None:
         """The run with the lease taken; or how long somebody else has it, or what it waits for; or none at rest."""
         run, now = await uow.jobs.by_id(job), self._clock()
         if run is None or run.state not in LIVE:
@@ -233,7 +235,7 @@ class Jobs:
             nonlocal scrub
             here = await write.uow.jobs.find(run.name, run.period)
             if here is None or here.worker != worker or here.state is not JobState.RUNNING:
-                raise Conflict(f"another worker took {run.name} over")
+                raise StateConflict(f"another worker took {run.name} over")
             batch = await step(write, here.as_of, here.place)
             scrub, more = batch.scrub, batch.place is not None
             after = replace(
@@ -307,10 +309,10 @@ class Jobs:
         await self._storage.write(Reach(tenant), back)
         return AT_ONCE
 
-    async def _dry(self, name: str, tenant: str, moment: datetime, progress: Progress) -> Done:
+    async def _dry(self, name: str, tenant: str, moment: datetime, progress: Progress) -> RunResult:
         """Each batch is done and taken back; the next begins where it ended."""
         run = JobRun(name, period_of(moment), moment, moment)
-        batch, principal = Batch(), _principal(name, tenant)
+        batch, principal = JobBatch(), _principal(name, tenant)
 
         async def work(write: Write) -> None:
             raise _Undone(await step(replace(write, ledger=NoLedger()), moment, batch.place))
@@ -335,7 +337,7 @@ def require_job(name: str, names: Collection[str] = NIGHTLY) -> None:
         NotFound: there is none.
     """
     if name not in names:
-        raise NotFound(f"there is no job '{name}'; there are {', '.join(NIGHTLY)}")
+        raise RecordNotFound(f"there is no job '{name}'; there are {', '.join(NIGHTLY)}")
 
 
 def _principal(name: str, tenant: str) -> Principal:
@@ -360,12 +362,12 @@ def _told(error: Exception) -> str:
     return f"unexpected {type(error).__name__}; the worker's log has the rest"
 
 
-def _come_to(run: JobRun, tenant: str, outcome: str) -> Done:
+def _come_to(run: JobRun, tenant: str, outcome: str) -> RunResult:
     tokens = run.input_tokens, run.output_tokens
-    return Done(run.name, tenant, outcome, run.period, run.counts, *tokens, run.cost, run.skipped)
+    return RunResult(run.name, tenant, outcome, run.period, run.counts, *tokens, run.cost, run.skipped)
 
 
-def _counted(run: JobRun, batch: Batch, rules: ModelRules) -> JobRun:
+def _counted(run: JobRun, batch: JobBatch, rules: ModelRules) -> JobRun:
     """A run with what a batch did, and what that took of a language model."""
     spent = batch.spent
     return replace(

@@ -7,7 +7,7 @@ from datetime import datetime
 from memplane.application.jobs.job_records import JobRun
 from memplane.application.jobs.lifecycle_jobs import ONCE_A_DAY
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.jobs.job_definitions import LIVE, JobState
 from memplane.domain.memory.memory import new_id
 
@@ -27,7 +27,7 @@ async def enqueue(uow: UnitOfWork, name: str, now: datetime) -> JobRun:
         return new
     run = await uow.jobs.find(name, new.period)
     if run is None:
-        raise Conflict(f"{name} was changed at this moment; try again")
+        raise StateConflict(f"{name} was changed at this moment; try again")
     if run.state in LIVE or (run.state is JobState.DONE and name in ONCE_A_DAY):
         return run
     if run.state is JobState.DONE:

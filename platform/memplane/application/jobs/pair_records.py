@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.domain.jobs.pair_selection import Glance, Pooled
+from memplane.domain.jobs.pair_selection import Glance, PairCandidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +33,26 @@ class Pairs(Protocol):
         """The next user, by name, of whom an active memory changed since a moment; or none."""
         ...
 
-    async def glanced(self, user_id: str, since: datetime, now: datetime, limit: int) -> list[Glance]:
+    async def recent_facts(self, user_id: str, since: datetime, now: datetime, limit: int) -> list[Glance]:
         """What decides which of a user's facts are compared: of those that changed since a moment, the newest first.
 
         Only what is believed, holds now and is no item of a store.
         """
         ...
 
-    async def pooled(self, user_id: str, ids: Sequence[UUID]) -> list[Pooled]:
+    async def candidates(self, user_id: str, ids: Sequence[UUID]) -> list[PairCandidate]:
         """Some of a user's active memories with what makes them findable, in the order of their ids."""
         ...
 
-    async def settled(self, ids: Sequence[UUID], kind: str) -> set[frozenset[UUID]]:
+    async def related_pairs(self, ids: Sequence[UUID], kind: str) -> set[frozenset[UUID]]:
         """Between which of some memories there is a relation of a kind, whichever way it leads."""
         ...
 
-    async def held(self, user_id: str) -> frozenset[UUID]:
+    async def field_holders(self, user_id: str) -> frozenset[UUID]:
         """The memories that hold a decided field of a user's profile."""
         ...
 
-    async def checked(self, user_id: str, since: datetime) -> list[PairCheck]:
+    async def past_checks(self, user_id: str, since: datetime) -> list[PairCheck]:
         """The pairs of a user that were compared since a moment."""
         ...
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.jobs.vector_records import Progress, Text
 from memplane.application.memories.gateway import Write
 from memplane.application.ports import Storage
@@ -37,7 +37,7 @@ class _Read:
     texts: Sequence[Text] = ()
 
 
-class Reembed:
+class PrepareVectors:
     """Prepares the batches of the job: texts are embedded before a transaction opens."""
 
     def __init__(self, storage: Storage, embedders: Embedders) -> None:
@@ -64,7 +64,7 @@ class Reembed:
             )
         vectors = await embedder.embed([each.embeddable() for each in read.texts])
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             return await _filled(write, read, list(zip(read.texts, vectors, strict=True)))
 
         return step
@@ -79,16 +79,16 @@ async def _read(uow: UnitOfWork) -> _Read:
     return _Read(in_force, progress, texts)
 
 
-async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
+async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
     """No change is under way."""
-    return Batch({"embedded": 0, "cleared": 0})
+    return JobBatch({"embedded": 0, "cleared": 0})
 
 
-async def _filled(write: Write, read: _Read, vectors: Sequence[tuple[Text, Vector | None]]) -> Batch:
+async def _filled(write: Write, read: _Read, vectors: Sequence[tuple[Text, Vector | None]]) -> JobBatch:
     """Store what was embedded, or at the end let the new vectors be those that questions are compared with."""
     uow, progress = write.uow, read.progress
     if uow.in_force != read.in_force or Progress.of(await uow.setting(PROGRESS)) != progress:
-        return Batch(place=_AGAIN)
+        return JobBatch(place=_AGAIN)
     if progress.kind is None:
         return await _switched(write, read.in_force)
     await uow.lock_users({text.user_id for text, _ in vectors})
@@ -101,27 +101,27 @@ async def _filled(write: Write, read: _Read, vectors: Sequence[tuple[Text, Vecto
     else:
         following = replace(progress, done=progress.done + stored).through()
     await uow.keep_setting(PROGRESS, following.as_json(), write.now)
-    return Batch({"embedded": stored}, _AGAIN)
+    return JobBatch({"embedded": stored}, _AGAIN)
 
 
-async def _switched(write: Write, in_force: InForce) -> Batch:
+async def _switched(write: Write, in_force: InForce) -> JobBatch:
     await write.uow.vectors.alone()  # who writes by the vectors in force has ended, and none begins
     if InForce.of(await write.uow.setting(SETTING)) != in_force:
-        return Batch(place=_AGAIN)
-    await begin_phase(write.uow, in_force.switched(), write.now)
-    return Batch({"switched": 1}, _AGAIN)
+        return JobBatch(place=_AGAIN)
+    await begin_phase(write.uow, in_force.switch(), write.now)
+    return JobBatch({"switched": 1}, _AGAIN)
 
 
-async def _clearing(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+async def _clearing(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
     """Remove vectors that are in force no longer, or never came to be."""
     uow = write.uow
     in_force, progress = uow.in_force, Progress.of(await uow.setting(PROGRESS))
     if in_force.change is None or in_force.change.phase is not Phase.CLEARING:
-        return Batch(place=_AGAIN)
+        return JobBatch(place=_AGAIN)
     if progress.kind is None:
         await uow.vectors.alone()
-        await uow.keep_setting(SETTING, in_force.cleared().as_json(), write.now)
-        return Batch({"finished": 1})
+        await uow.keep_setting(SETTING, in_force.clear_column().as_json(), write.now)
+        return JobBatch({"finished": 1})
     old = in_force.column.other
     found = await uow.vectors.holders(progress.kind, old, progress.after, BATCH)
     await uow.lock_users({user for _, user in found})
@@ -129,7 +129,7 @@ async def _clearing(write: Write, _as_of: datetime, _place: str | None) -> Batch
     following = replace(progress, done=progress.done + len(found))
     following = replace(following, after=found[-1][0]) if len(found) == BATCH else following.through()
     await uow.keep_setting(PROGRESS, following.as_json(), write.now)
-    return Batch({"cleared": len(found)}, _AGAIN)
+    return JobBatch({"cleared": len(found)}, _AGAIN)
 
 
 async def begin_phase(uow: UnitOfWork, in_force: InForce, now: datetime) -> None:

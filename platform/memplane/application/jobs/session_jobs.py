@@ -5,12 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.memories.gateway import Write
 from memplane.application.ports import Policies, Storage
-from memplane.application.turns.session_close import Closed, CloseSessions, Read, TurnsGone, closed
+from memplane.application.turns.session_close import (
+    CloseSessions,
+    SessionCloseResult,
+    SessionReading,
+    TurnsGone,
+    note_close,
+)
 from memplane.application.turns.session_records import Closing, Resting
-from memplane.domain.errors import Conflict, Invalid, NotFound
+from memplane.domain.errors import InvalidRequest, RecordNotFound, StateConflict
 from memplane.domain.identity.principal import Principal
 from memplane.domain.policy.policy import Policy
 
@@ -19,7 +25,7 @@ REST = timedelta(hours=12)
 """A conversation in which nothing happened for so long has come to rest."""
 MOST = 20
 """Conversations that are summed up in one batch."""
-_Found = tuple[Resting, Read | None]
+_Found = tuple[Resting, SessionReading | None]
 
 
 class _Closer:
@@ -43,10 +49,10 @@ class _Closer:
 
     async def _read(
         self, principal: Principal, policy: Policy, as_of: datetime, each: Resting, agent: str
-    ) -> Read | None:
+    ) -> SessionReading | None:
         try:
-            return await self._closing.read(principal, policy, as_of, (each.thread_id, each.user_id, agent))
-        except (NotFound, Invalid):  # none of its turns is left, or the policy does not let it be told
+            return await self._closing.read_session(principal, policy, as_of, (each.thread_id, each.user_id, agent))
+        except (RecordNotFound, InvalidRequest):  # none of its turns is left, or the policy does not let it be told
             return None
 
 
@@ -59,7 +65,7 @@ class SumUpSessions(_Closer):
         if agent is None:
             return _nothing
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             return await _close(write, found, agent)
 
         return step
@@ -80,7 +86,7 @@ class CloseQuietSessions(_Closer):
         if agent is None:
             return _nothing
 
-        async def step(write: Write, _as_of: datetime, place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, place: str | None) -> JobBatch:
             await write.uow.lock_users({each.user_id for each, _ in found})
             quiet = await write.uow.closings.resting(since, MOST, place)
             batch = await _close(write, [(each, read) for each, read in found if each in quiet], agent)
@@ -90,12 +96,12 @@ class CloseQuietSessions(_Closer):
         return step
 
 
-async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
+async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
     """No agent of the policy hears the talk: nobody could be told what came of it."""
-    return Batch({"closed": 0, "summaries": 0})
+    return JobBatch({"closed": 0, "summaries": 0})
 
 
-async def _close(write: Write, found: Sequence[_Found], agent: str) -> Batch:
+async def _close(write: Write, found: Sequence[_Found], agent: str) -> JobBatch:
     await write.uow.lock_users({each.user_id for each, _ in found})
     summaries, outdated = 0, 0
     for each, read in found:
@@ -108,10 +114,10 @@ async def _close(write: Write, found: Sequence[_Found], agent: str) -> Batch:
             await _passed_over(write, each, agent)
         summaries += done is not None and done.outcome == "closed" and done.closing.summary_id is not None
     counts = {"closed": len(found) - outdated, "summaries": summaries}
-    return Batch(counts, "again" if outdated or len(found) == MOST else None)
+    return JobBatch(counts, "again" if outdated or len(found) == MOST else None)
 
 
-async def _tried(write: Write, each: Resting, read: Read, agent: str) -> Closed | None:
+async def _tried(write: Write, each: Resting, read: SessionReading, agent: str) -> SessionCloseResult | None:
     """Close a conversation; ``None`` where it cannot be: one that fails keeps no other from being closed.
 
     Raises:
@@ -119,10 +125,10 @@ async def _tried(write: Write, each: Resting, read: Read, agent: str) -> Closed 
     """
     try:
         async with write.attempt():
-            return await closed(write, read, each.thread_id, agent)
+            return await note_close(write, read, each.thread_id, agent)
     except TurnsGone:
         raise
-    except (Conflict, Invalid) as error:
+    except (StateConflict, InvalidRequest) as error:
         logger.warning("a conversation is closed without a summary: %s", error.code)
         return None
 
@@ -132,6 +138,6 @@ async def _passed_over(write: Write, each: Resting, agent: str) -> None:
     closings = write.uow.closings
     before = await closings.find(each.user_id, each.thread_id)
     if before is None:
-        begun = await closings.begun(each.user_id, each.thread_id)
+        begun = await closings.began_at(each.user_id, each.thread_id)
         before = Closing(each.user_id, each.thread_id, agent, begun or each.updated_at, write.now, 0)
     await closings.keep(replace(before, closed_at=write.now, seq=each.turns))

@@ -51,7 +51,7 @@ class JobUsers(Protocol):
         """What is new of users for whom the job is due, by its ids, of what comes after one; one row for each unit."""
         ...
 
-    async def done(self, job: str, users: Collection[str]) -> Mapping[str, datetime]:
+    async def last_done(self, job: str, users: Collection[str]) -> Mapping[str, datetime]:
         """By which moments a job was done for users last."""
         ...
 

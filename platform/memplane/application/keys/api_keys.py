@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memplane.application.keys.key_history import OPERATOR, Doer, KeyEntry, KeyEvent, noted
+from memplane.application.keys.key_history import OPERATOR, Doer, KeyEntry, KeyEvent, key_entry
 from memplane.application.keys.key_uses import KeyUses
 from memplane.application.memories.gateway import clean_id
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Invalid, NotFound, Unauthenticated
+from memplane.domain.errors import AuthenticationRequired, InvalidRequest, RecordNotFound
 from memplane.domain.identity.principal import ALL, KeyScope, Principal, Reach
 from memplane.domain.policy.policy import Policy, Trust
 
@@ -74,7 +74,7 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True)
-class RotatedKey:
+class KeyReplacement:
     """The key that takes the place of another, and when that one ends."""
 
     made: MadeKey
@@ -128,7 +128,7 @@ class Keys:
         """Within a transaction: store a key that was made, and who made it."""
         key = made.stored
         await uow.keys.add(key)
-        await uow.keys.note([noted(key.key_id, KeyEvent.CREATED, by, key.created_at, ends_at=key.expires_at)])
+        await uow.keys.note([key_entry(key.key_id, KeyEvent.CREATED, by, key.created_at, ends_at=key.expires_at)])
 
     def make(self, tenant: str, new: NewKey) -> MadeKey:
         """A key that is not stored yet; names of users are normalised as in memories, so that they compare equal.
@@ -142,11 +142,11 @@ class Keys:
         unknown = [agent for agent in named if agent not in self._policies.current.allowlists]
         if unknown:
             known = ", ".join(self._policies.current.allowlists)
-            raise Invalid(f"the policy has no agent '{unknown[0]}'; it has {known}", field="agent")
+            raise InvalidRequest(f"the policy has no agent '{unknown[0]}'; it has {known}", field="agent")
         if new.users is not None and not new.users:
-            raise Invalid("users: name at least one, or leave it out for every user", field="users")
+            raise InvalidRequest("users: name at least one, or leave it out for every user", field="users")
         if not new.scopes:
-            raise Invalid("scopes: name at least one", field="scopes")
+            raise InvalidRequest("scopes: name at least one", field="scopes")
         key_id, secret = _drawn()
         stored = StoredKey(
             tenant=tenant,
@@ -167,7 +167,7 @@ class Keys:
         """The keys of a tenant, oldest first, revoked ones too."""
         return await self._storage.write(Reach(tenant), lambda uow: uow.keys.all())
 
-    async def rotate(self, tenant: str, key_id: str, rotation: Rotation) -> RotatedKey:
+    async def rotate(self, tenant: str, key_id: str, rotation: Rotation) -> KeyReplacement:
         """Put a new key with the same bindings in the place of a key.
 
         Raises:
@@ -176,19 +176,21 @@ class Keys:
         """
         now = self._clock()
 
-        async def work(uow: UnitOfWork) -> RotatedKey:
+        async def work(uow: UnitOfWork) -> KeyReplacement:
             return await self.replace(uow, await usable(uow, key_id, now), rotation, now, OPERATOR)
 
         return await self._storage.write(Reach(tenant), work)
 
-    async def replace(self, uow: UnitOfWork, old: StoredKey, rotation: Rotation, now: datetime, by: Doer) -> RotatedKey:
+    async def replace(
+        self, uow: UnitOfWork, old: StoredKey, rotation: Rotation, now: datetime, by: Doer
+    ) -> KeyReplacement:
         """Within a transaction: a new key with the bindings of a locked one, which ends at once or after its grace.
 
         Raises:
             Invalid: the grace is longer than ninety days.
         """
         if not timedelta(0) <= rotation.grace <= MAX_GRACE:
-            raise Invalid(f"grace: at most {MAX_GRACE.days} days", field="grace_seconds")
+            raise InvalidRequest(f"grace: at most {MAX_GRACE.days} days", field="grace_seconds")
         new_id, secret = _drawn()
         stored = replace(
             old,
@@ -206,11 +208,11 @@ class Keys:
             await uow.keys.revoke(old.key_id, now)
         await uow.keys.note(
             [
-                noted(old.key_id, KeyEvent.ROTATED, by, now, replaced_by=new_id, ends_at=ends),
-                noted(new_id, KeyEvent.CREATED, by, now, replaces=old.key_id, ends_at=stored.expires_at),
+                key_entry(old.key_id, KeyEvent.ROTATED, by, now, replaced_by=new_id, ends_at=ends),
+                key_entry(new_id, KeyEvent.CREATED, by, now, replaces=old.key_id, ends_at=stored.expires_at),
             ]
         )
-        return RotatedKey(MadeKey(stored, _credential(new_id, secret)), old.key_id, ends)
+        return KeyReplacement(MadeKey(stored, _credential(new_id, secret)), old.key_id, ends)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """End a key at once.
@@ -227,8 +229,8 @@ class Keys:
             NotFound: there is no such key, or it is revoked already.
         """
         if not await uow.keys.revoke(key_id, now):
-            raise NotFound(REVOKED)
-        await uow.keys.note([noted(key_id, KeyEvent.REVOKED, by, now, ends_at=now)])
+            raise RecordNotFound(REVOKED)
+        await uow.keys.note([key_entry(key_id, KeyEvent.REVOKED, by, now, ends_at=now)])
 
     async def history(
         self, tenant: str, key_ids: Sequence[str] | None, *, before: UUID | None, limit: int
@@ -244,13 +246,13 @@ class Keys:
         """
         parts = (credential or "").split("_", 2)
         if len(parts) != 3 or parts[0] != PREFIX or not parts[1].isalnum() or not parts[1].isascii():
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         local = self._local.get(parts[1])
         stored = local or await self._storage.find_key(parts[1])
         expected = stored.secret_hash if stored else bytes(32)
         holds = hmac.compare_digest(_hash(parts[2]), expected)
         if stored is None or not holds or not stored.valid(self._clock()):
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         if local is None:
             self._uses.note(stored)
         return Principal(
@@ -273,7 +275,7 @@ async def usable(uow: UnitOfWork, key_id: str, now: datetime) -> StoredKey:
     """
     found = await uow.keys.lock(key_id)
     if found is None or not found.valid(now):
-        raise NotFound("no such key, or it is revoked or expired")
+        raise RecordNotFound("no such key, or it is revoked or expired")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from memplane.application.keys.api_keys import PREFIX, REFUSAL, Keys, clean_users
 from memplane.application.memories.gateway import clean_id
 from memplane.application.ports import Policies, Storage
-from memplane.domain.errors import Invalid, Unauthenticated
+from memplane.domain.errors import AuthenticationRequired, InvalidRequest
 from memplane.domain.identity.principal import ALL, SUBJECT, KeyScope, Principal
 from memplane.domain.policy.policy import Trust
 
@@ -75,10 +75,10 @@ class Tokens:
         claims = await self._verifier.claims(token)
         try:
             principal = self._principal(claims)
-        except Invalid as error:
-            raise Unauthenticated(REFUSAL) from error
+        except InvalidRequest as error:
+            raise AuthenticationRequired(REFUSAL) from error
         if not await self._storage.has_tenant(principal.tenant):
-            raise Unauthenticated(REFUSAL)
+            raise AuthenticationRequired(REFUSAL)
         return principal
 
     def _principal(self, claims: Claims) -> Principal:
@@ -96,7 +96,7 @@ class Tokens:
 
     def _agent(self, name: str) -> str:
         if name not in self._policies.current.allowlists:
-            raise Invalid("the policy has no such agent")
+            raise InvalidRequest("the policy has no such agent")
         return name
 
     def _users(self, claims: Claims) -> frozenset[str] | None:
@@ -104,7 +104,7 @@ class Tokens:
             return None
         users = frozenset(clean_users(_several(claims, self._rules.users)))
         if not users:
-            raise Invalid("no user is named")
+            raise InvalidRequest("no user is named")
         return users
 
     def _scopes(self, claims: Claims) -> frozenset[KeyScope]:
@@ -120,7 +120,7 @@ class Tokens:
         if self._rules.trust in claims:
             name = _one(claims, self._rules.trust)
             if name not in list(Trust):
-                raise Invalid("no such trust level")
+                raise InvalidRequest("no such trust level")
             said = Trust(name)
         known = [level for level in (own, said) if level is not None]
         return Trust.lowest(self._rules.most_trust, *known) if known else Trust.PUBLIC
@@ -147,7 +147,7 @@ class Authenticate:
 def _one(claims: Claims, name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not value:
-        raise Invalid("a claim is missing or no text")
+        raise InvalidRequest("a claim is missing or no text")
     return value
 
 
@@ -156,16 +156,16 @@ def _several(claims: Claims, name: str) -> tuple[str, ...]:
     value = claims.get(name, [])
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list):
-        raise Invalid("a claim is no list")
+        raise InvalidRequest("a claim is no list")
     texts = tuple(each for each in values if isinstance(each, str))
     if len(texts) != len(values):
-        raise Invalid("a claim is no list of texts")
+        raise InvalidRequest("a claim is no list of texts")
     return texts
 
 
 def _tenant(name: str) -> str:
     if len(name) > MAX_TENANT_CHARS or name != clean_id(name, "tenant"):
-        raise Invalid("no name of a tenant")
+        raise InvalidRequest("no name of a tenant")
     return name
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 from memplane.application.keys.api_keys import (
     AGENT_SCOPES,
     REVOKED,
+    KeyReplacement,
     Keys,
     MadeKey,
     NewKey,
-    RotatedKey,
     Rotation,
     clean_users,
     usable,
@@ -21,7 +21,14 @@ from memplane.application.limits.idempotency import Once, run_once
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import StoredKey
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import AgentForbidden, Forbidden, Invalid, NotFound, TrustTooLow, UserForbidden
+from memplane.domain.errors import (
+    AccessForbidden,
+    AgentForbidden,
+    InvalidRequest,
+    RecordNotFound,
+    TrustTooLow,
+    UserForbidden,
+)
 from memplane.domain.identity.principal import ALL, KeyScope, Principal, is_operator
 from memplane.domain.policy.policy import Trust
 
@@ -67,7 +74,7 @@ class KeyAdministration:
         seen = [key for key in await self._keys.list(principal.tenant) if _sees(principal, key)]
         places = {key.key_id: place for place, key in enumerate(seen, 1)}
         if after is not None and after not in places:
-            raise Invalid("cursor: is none of this list", field="cursor")
+            raise InvalidRequest("cursor: is none of this list", field="cursor")
         rest = seen[places[after] :] if after else seen
         return rest[:limit], len(rest) > limit
 
@@ -98,8 +105,8 @@ class KeyAdministration:
         return await run_once(self._storage, principal, work, now, once=once)
 
     async def rotate(
-        self, principal: Principal, key_id: str, rotation: Rotation, *, once: Once[RotatedKey] | None = None
-    ) -> RotatedKey:
+        self, principal: Principal, key_id: str, rotation: Rotation, *, once: Once[KeyReplacement] | None = None
+    ) -> KeyReplacement:
         """Put a new key with the same bindings in the place of a key.
 
         Raises:
@@ -112,7 +119,7 @@ class KeyAdministration:
         principal.require(KeyScope.ADMIN)
         now = self._clock()
 
-        async def work(uow: UnitOfWork) -> RotatedKey:
+        async def work(uow: UnitOfWork) -> KeyReplacement:
             _refuse_past(rotation.expires_at, now)
             old = _seen(principal, await usable(uow, key_id, now))
             _refuse_more(principal, replace(old, expires_at=rotation.expires_at or old.expires_at))
@@ -138,7 +145,7 @@ class KeyAdministration:
         async def work(uow: UnitOfWork) -> str:
             found = await uow.keys.lock(key_id)
             if found is None or not _sees(principal, found):
-                raise NotFound(REVOKED)
+                raise RecordNotFound(REVOKED)
             await self._keys.end(uow, key_id, now, Doer.of(principal))
             return key_id
 
@@ -168,7 +175,7 @@ class KeyAdministration:
             seen = [key.key_id for key in await self._keys.list(principal.tenant) if _sees(principal, key)]
             asked = [each for each in seen if key_id in (None, each)]
             if key_id is not None and not asked:
-                raise NotFound("no such key")
+                raise RecordNotFound("no such key")
         found = await self._keys.history(principal.tenant, asked, before=before, limit=limit + 1)
         return found[:limit], len(found) > limit
 
@@ -178,7 +185,7 @@ class KeyAdministration:
         allowlist = self._policies.current.allowlists.get(asked.agent or "")
         usual = Trust.lowest(principal.trust, allowlist.trust) if allowlist else principal.trust
         if asked.agent is None and not asked.act_for and KeyScope.ADMIN not in (asked.scopes or ()):
-            raise Invalid(
+            raise InvalidRequest(
                 "agent: name the agent that the key speaks for, or `act_for`; only a key with the scope `admin` can do"
                 " without",
                 field="agent",
@@ -203,7 +210,7 @@ def _sees(principal: Principal, key: StoredKey) -> bool:
 
 def _seen(principal: Principal, key: StoredKey) -> StoredKey:
     if not _sees(principal, key):
-        raise NotFound("no such key, or it is revoked or expired")
+        raise RecordNotFound("no such key, or it is revoked or expired")
     return key
 
 
@@ -226,9 +233,11 @@ def _refuse_more(principal: Principal, key: StoredKey) -> None:
     if Trust.lowest(principal.trust, trust) is not trust:
         raise TrustTooLow(f"this key has the trust '{principal.trust}' and cannot give '{trust}'")
     if principal.expires_at is not None and (key.expires_at is None or key.expires_at > principal.expires_at):
-        raise Forbidden(f"this key ends at {principal.expires_at.isoformat()} and cannot give one that ends later")
+        raise AccessForbidden(
+            f"this key ends at {principal.expires_at.isoformat()} and cannot give one that ends later"
+        )
 
 
 def _refuse_past(moment: datetime | None, now: datetime) -> None:
     if moment is not None and moment <= now:
-        raise Invalid("expires_at: is past; the key would never work", field="expires_at")
+        raise InvalidRequest("expires_at: is past; the key would never work", field="expires_at")

@@ -64,7 +64,7 @@ class KeyEntry:
     meta: Mapping[str, object] = field(default_factory=dict)
 
 
-def noted(key_id: str, event: KeyEvent, by: Doer, now: datetime, **meta: datetime | str | None) -> KeyEntry:
+def key_entry(key_id: str, event: KeyEvent, by: Doer, now: datetime, **meta: datetime | str | None) -> KeyEntry:
     """An entry for something that is done now; what is ``None`` is left out."""
     told = {name: each.isoformat() if isinstance(each, datetime) else each for name, each in meta.items() if each}
     return KeyEntry(new_id(), key_id, event, by.actor, by.key, now, told)

@@ -61,4 +61,4 @@ class KeyUses:
 
 
 async def _written(uow: UnitOfWork, moments: dict[str, datetime]) -> None:
-    await uow.keys.used(moments)
+    await uow.keys.note_uses(moments)

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from memplane.application.ports import Storage
-from memplane.application.records import Answered
+from memplane.application.records import StoredAnswer
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, IdempotencyMismatch, MemplaneError, OutOfOrder, UserErased
+from memplane.domain.errors import IdempotencyMismatch, MemplaneError, OutOfOrder, StateConflict, UserErased
 from memplane.domain.identity.principal import Principal
 
 T = TypeVar("T")
@@ -66,17 +66,17 @@ async def run_once(
         if once is None:
             return done
         if not await uow.answers.keep(principal.namespace, once.key, _answered(once, done), now, once.about()):
-            raise Conflict("Idempotency-Key: is in use at this moment; try again")
+            raise StateConflict("Idempotency-Key: is in use at this moment; try again")
         return done
 
     try:
         return await storage.write(principal.reach, attempt, users)
     except MemplaneError:
-        await replayed(storage, principal, once)  # what was done before may be why it cannot be done now
+        await raise_if_done(storage, principal, once)  # what was done before may be why it cannot be done now
         raise
 
 
-async def replayed(storage: Storage, principal: Principal, once: Once[T] | None) -> None:
+async def raise_if_done(storage: Storage, principal: Principal, once: Once[T] | None) -> None:
     """Stop here when a request was carried out before.
 
     Raises:
@@ -84,20 +84,20 @@ async def replayed(storage: Storage, principal: Principal, once: Once[T] | None)
         IdempotencyMismatch: its key was used for another one.
     """
     if once is not None:
-        said = await storage.write(principal.reach, lambda uow: uow.answers.answered(principal.namespace, once.key))
+        said = await storage.write(principal.reach, lambda uow: uow.answers.find_answer(principal.namespace, once.key))
         _check(said, once)
 
 
 async def _require(uow: UnitOfWork, principal: Principal, after: str) -> None:
-    if await uow.answers.answered(principal.namespace, after) is None:
+    if await uow.answers.find_answer(principal.namespace, after) is None:
         raise OutOfOrder(f"Idempotency-After: the request '{after}' was not carried out; send this one after it")
 
 
-def _answered(once: Once[T], done: T) -> Answered:
-    return Answered(once.request, once.answer(done))
+def _answered(once: Once[T], done: T) -> StoredAnswer:
+    return StoredAnswer(once.request, once.answer(done))
 
 
-def _check(answered: Answered | None, once: Once[T]) -> None:
+def _check(answered: StoredAnswer | None, once: Once[T]) -> None:
     if answered is None:
         return
     if answered.request_hash != once.request:

@@ -3,17 +3,19 @@
 from datetime import datetime
 from typing import Protocol
 
-from memplane.application.records import Answered
+from memplane.application.records import StoredAnswer
 
 
 class Answers(Protocol):
     """Answers to requests with an idempotency key, within a transaction."""
 
-    async def answered(self, key_id: str, name: str) -> Answered | None:
+    async def find_answer(self, key_id: str, name: str) -> StoredAnswer | None:
         """The answer of the request that took an idempotency key, or none."""
         ...
 
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime, user_id: str | None = None) -> bool:
+    async def keep(
+        self, key_id: str, name: str, answered: StoredAnswer, now: datetime, user_id: str | None = None
+    ) -> bool:
         """Store what a request was and what it is answered; False when another request took the key.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from memplane.application.limits.usage import Usage
+from memplane.application.limits.usage import StoredAmounts
 from memplane.application.memories.authorization import require_every_category, require_full
 from memplane.application.memories.gateway import Write
 from memplane.application.ports import Clock, Policies, Storage
@@ -20,10 +20,10 @@ from memplane.domain.policy.quota_limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaUsage:
     """How much there is, and how much there may be."""
 
-    usage: Usage
+    usage: StoredAmounts
     limits: Limits
 
 
@@ -35,8 +35,8 @@ class Standings:
         tenant: of all users together; ``None`` for a key that is bound to some of them.
     """
 
-    tenant: Standing | None
-    user: Standing | None
+    tenant: QuotaUsage | None
+    user: QuotaUsage | None
     resets_at: datetime
 
 
@@ -68,8 +68,8 @@ class ReadQuotas:
             if user_id is not None and (merged := await uow.merges.standing([user_id])):
                 refuse_alias(principal, merged[user_id].into_user)
             bound = principal.users is not None
-            tenant = None if bound else Standing(await uow.usage.of_tenant(day), quotas.tenant)
-            user = None if user_id is None else Standing(await uow.usage.of_user(user_id, day), quotas.user)
+            tenant = None if bound else QuotaUsage(await uow.usage.of_tenant(day), quotas.tenant)
+            user = None if user_id is None else QuotaUsage(await uow.usage.of_user(user_id, day), quotas.user)
             return Standings(tenant, user, _midnight(now))
 
         return await self._storage.write(principal.reach, look)
@@ -102,7 +102,7 @@ async def charge(write: Write, user_id: str, *, writes: int = 1, stores: bool = 
         _require(quotas.tenant, usage, "tenant", write.now, writes=bool(writes), stores=stores)
 
 
-def _require(limits: Limits, usage: Usage, of: str, now: datetime, *, writes: bool, stores: bool) -> None:
+def _require(limits: Limits, usage: StoredAmounts, of: str, now: datetime, *, writes: bool, stores: bool) -> None:
     stored: Mapping[str, tuple[int, int | None]] = {
         "memories": (usage.memories, limits.memories),
         "bytes": (usage.bytes, limits.bytes),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from memplane.application.ports import Buckets
 from memplane.application.records import Draw, Rate
-from memplane.domain.errors import RateLimited
+from memplane.domain.errors import RateLimitExceeded
 from memplane.domain.identity.principal import Principal
 
 BYTES_PER_TOKEN = 8_192
@@ -111,9 +111,9 @@ class RateLimits:
         purse.held += drawn.granted
 
 
-def _refused(lacking: float, rate: Rate) -> RateLimited:
+def _refused(lacking: float, rate: Rate) -> RateLimitExceeded:
     seconds = max(1, math.ceil(lacking / rate.per_second))
-    return RateLimited(
+    return RateLimitExceeded(
         f"this key asks too often: it may take {rate.per_second:g} tokens a second and {rate.burst} at once; try again"
         f" in {seconds} s",
         retry_after=seconds,

@@ -41,7 +41,7 @@ class Refusals:
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
 
-    def known(self, credential: str) -> Principal | None:
+    def find_caller(self, credential: str) -> Principal | None:
         """The caller of a credential that was refused a moment ago."""
         if not self._known:
             return None

@@ -67,7 +67,7 @@ class Uploads:
         return self._limits.seconds
 
     @property
-    def held(self) -> int:
+    def bytes_held(self) -> int:
         """Bytes that are held now."""
         return self._held[None]
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class StoredAmounts:
     """How much there is.
 
     Attributes:
@@ -23,15 +23,15 @@ class Usage:
 class UsageStore(Protocol):
     """How much there is, within a transaction; what the transaction writes is counted at once."""
 
-    async def spend(self, user_id: str, day: str, writes: int) -> Usage:
+    async def spend(self, user_id: str, day: str, writes: int) -> StoredAmounts:
         """Count writes of a user on a day; how much there is of the user after that."""
         ...
 
-    async def of_tenant(self, day: str) -> Usage:
+    async def of_tenant(self, day: str) -> StoredAmounts:
         """How much there is of all users."""
         ...
 
-    async def of_user(self, user_id: str, day: str) -> Usage:
+    async def of_user(self, user_id: str, day: str) -> StoredAmounts:
         """How much there is of a user."""
         ...
 

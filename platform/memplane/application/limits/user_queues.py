@@ -47,7 +47,7 @@ class UnderWay:
         self._ends: dict[tuple[str, str], list[asyncio.Event]] = {}
 
     @contextmanager
-    def named(self, name: tuple[str, str]) -> Iterator[None]:
+    def under_name(self, name: tuple[str, str]) -> Iterator[None]:
         """Be under way by a name; several may be by one, as when a request is sent again."""
         end = asyncio.Event()
         self._ends.setdefault(name, []).append(end)

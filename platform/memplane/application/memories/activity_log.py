@@ -35,7 +35,7 @@ class ActivityLog:
         self._waiting: set[tuple[str, str]] = set()
         self._periodic = Periodic("writing the activity of users", FLUSH_SECONDS, self.flush, finish=True)
 
-    def read(self, principal: Principal, users: Iterable[str]) -> None:
+    def note_read(self, principal: Principal, users: Iterable[str]) -> None:
         """Remember that something of users was read, or of the one user that the key is bound to."""
         if principal.reads_for_users:
             self._wait(principal, users)
@@ -48,7 +48,7 @@ class ActivityLog:
     async def note(
         self, uow: UnitOfWork, principal: Principal, users: Collection[str], now: datetime
     ) -> Collection[str]:
-        """Note within a write that users are active; those who were not noted today, for :meth:`noted`."""
+        """Note within a write that users are active; those who were not noted today, for :meth:`confirm`."""
         if not principal.writes_for_users:
             return ()
         self._begin_day(now)
@@ -61,7 +61,7 @@ class ActivityLog:
             await uow.activity.note(new, now, self._present_since(now), new=True)
         return new
 
-    def noted(self, tenant: str, users: Collection[str], now: datetime) -> None:
+    def confirm(self, tenant: str, users: Collection[str], now: datetime) -> None:
         """Remember that users were noted, once that is committed."""
         self._begin_day(now)
         _add(self._noted, tenant, users)

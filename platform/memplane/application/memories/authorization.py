@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.memories.gateway import Write
-from memplane.domain.errors import CategoryForbidden, Conflict, NotFound, TrustTooLow, VersionConflict
+from memplane.domain.errors import CategoryForbidden, RecordNotFound, StateConflict, TrustTooLow, VersionMismatch
 from memplane.domain.identity.principal import ALL, Principal
 from memplane.domain.memory.memory import Memory, State, TrustState, weight
 from memplane.domain.memory.scope import Scope, read_scope
@@ -27,7 +27,7 @@ def writable_scope(write: Write, agent: Speaker, *, expired: bool = False) -> Sc
     return replace(scope, states=(*LASTING, State.SOFT_DELETED), trust_states=tuple(TrustState), expired=expired)
 
 
-async def found(
+async def find_target(
     write: Write,
     agent: Speaker,
     memory_id: UUID,
@@ -46,7 +46,7 @@ async def found(
     return _checked(memory, version, states, write.now)
 
 
-async def locked(
+async def lock_target(
     write: Write,
     agent: Speaker,
     memory_id: UUID,
@@ -56,9 +56,9 @@ async def locked(
     """The same, locked until the transaction ends, after its user.
 
     Raises:
-        NotFound, VersionConflict, Conflict: as :func:`found`.
+        NotFound, VersionConflict, Conflict: as :func:`find_target`.
     """
-    memory = await found(write, agent, memory_id, version, states)
+    memory = await find_target(write, agent, memory_id, version, states)
     await write.uow.lock_users([memory.user_id])
     scope = writable_scope(write, agent, expired=State.SOFT_DELETED in states)
     return _checked(await write.uow.memories.lock(scope, memory_id), version, states, write.now)
@@ -71,14 +71,16 @@ def has_expired(memory: Memory, now: datetime) -> bool:
 
 def _checked(memory: Memory | None, version: int | None, states: Collection[State], now: datetime) -> Memory:
     if memory is None or (memory.state is State.SOFT_DELETED and State.SOFT_DELETED not in states):
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     if version is not None and memory.version != version:
-        raise VersionConflict(
+        raise VersionMismatch(
             f"the memory is at version {memory.version}, not {version}: read it again", version=memory.version
         )
     if (State.SOFT_DELETED if has_expired(memory, now) else memory.state) not in states:
         accepted = " or ".join(state.value for state in states)
-        raise Conflict(f"the memory is {memory.state}; this needs one that is {accepted}", state=memory.state.value)
+        raise StateConflict(
+            f"the memory is {memory.state}; this needs one that is {accepted}", state=memory.state.value
+        )
     return memory
 
 

@@ -9,13 +9,13 @@ from memplane.application.limits.offload import offload
 from memplane.application.memories.activity_log import ActivityLog
 from memplane.application.memories.authorization import require_full
 from memplane.application.memories.gateway import clean_filters
-from memplane.application.ports import Clock, Policies, Reader, Storage, Unit
+from memplane.application.ports import Clock, Policies, Storage, TenantReader, Unit
 from memplane.application.recall.query_analysis import MAX_QUERY_TERMS
 from memplane.application.recall.search_material import Candidates, Query
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import Invalid, LimitExceeded, NotFound
+from memplane.domain.errors import InvalidRequest, LimitExceeded, RecordNotFound
 from memplane.domain.identity.principal import KeyScope, Principal
-from memplane.domain.language.terms import asked
+from memplane.domain.language.terms import parse_query
 from memplane.domain.language.text import normalise, words
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState, Visibility
@@ -31,7 +31,7 @@ Conflicting = Mapping[UUID, Sequence[UUID]]
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class BrowsePage(Generic[T]):
     """One page, and where the next one begins, or ``None`` at the end."""
 
     items: Sequence[T]
@@ -60,7 +60,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(Page[Memory]):
+class MemoryPage(BrowsePage[Memory]):
     """One page of memories, with how well each matches the words of the request, 0…1, where it has some."""
 
     scores: Mapping[UUID, float] = field(default_factory=dict)
@@ -99,8 +99,8 @@ class Browse:
         async with self._storage.reading(principal.reach) as reader:
             found = (await reader.units(scope, [memory_id])).get(memory_id)
         if not isinstance(found, Memory):
-            raise NotFound("no such memory")
-        self._activity.read(principal, (found.user_id,))
+            raise RecordNotFound("no such memory")
+        self._activity.note_read(principal, (found.user_id,))
         return found
 
     async def batch(self, principal: Principal, ids: Sequence[UUID], agent: str | None = None) -> list[Memory]:
@@ -114,7 +114,7 @@ class Browse:
         async with self._storage.reading(principal.reach) as reader:
             units = await reader.units(scope, list(dict.fromkeys(ids)))
         found = [unit for each in ids if isinstance(unit := units.get(each), Memory)]
-        self._activity.read(principal, {each.user_id for each in found})
+        self._activity.note_read(principal, {each.user_id for each in found})
         return found
 
     async def conflicting(
@@ -133,7 +133,7 @@ class Browse:
         before: UUID | None = None,
         limit: int = 50,
         agent: str | None = None,
-    ) -> Listed:
+    ) -> MemoryPage:
         """A page of memories, newest first; of what is active and believed, unless other states are asked for.
 
         Raises:
@@ -144,7 +144,7 @@ class Browse:
             InvalidText: the words cannot be read.
         """
         if wanted.shared and wanted.filters.user_id is not None:
-            raise Invalid("shared: what is about no user has no user_id; leave one of them out", field="shared")
+            raise InvalidRequest("shared: what is about no user has no user_id; leave one of them out", field="shared")
         scope = _listed(self._scope(principal, agent, wanted.categories, wanted.filters), wanted)
         if wanted.state is State.SOFT_DELETED:
             require_full(principal, "list what was deleted")
@@ -163,8 +163,8 @@ class Browse:
             if not found:
                 await require_unmerged(reader, principal, scope.filters.user_id)
         page, named = _page(found, limit), scope.filters.user_id
-        self._activity.read(principal, {each.user_id for each in page.items} if named is None else {named})
-        return Listed(page.items, page.next, {each.id: scores[each.id] for each in page.items if each.id in scores})
+        self._activity.note_read(principal, {each.user_id for each in page.items} if named is None else {named})
+        return MemoryPage(page.items, page.next, {each.id: scores[each.id] for each in page.items if each.id in scores})
 
     async def timeline(
         self, principal: Principal, memory_id: UUID, before: int = 5, after: int = 5, agent: str | None = None
@@ -180,10 +180,10 @@ class Browse:
             known = (await reader.units(scope, [memory_id])).get(memory_id)
             anchor = known or await reader.whole(scope, memory_id)
             if anchor is None or (isinstance(anchor, Memory) and anchor.state is State.SOFT_DELETED):
-                raise NotFound("no such memory")
+                raise RecordNotFound("no such memory")
             mine = scope.of_user(anchor.user_id)
             found = await reader.around(mine, memory_id, _limit(before, 0), _limit(after, 0))
-        self._activity.read(principal, (anchor.user_id,))
+        self._activity.note_read(principal, (anchor.user_id,))
         if known is not None:
             return found
         earlier = [unit for unit in found if unit.id < memory_id]
@@ -201,9 +201,9 @@ class Browse:
         async with self._storage.reading(principal.reach) as reader:
             memory = (await reader.units(scope, [memory_id])).get(memory_id)
             if not isinstance(memory, Memory):
-                raise NotFound("no such memory")
-            found = await reader.related(scope, [memory_id], 2 * _limit(limit))
-        self._activity.read(principal, (memory.user_id,))
+                raise RecordNotFound("no such memory")
+            found = await reader.related_memories(scope, [memory_id], 2 * _limit(limit))
+        self._activity.note_read(principal, (memory.user_id,))
         by_id = {memory.id: (memory, strength) for _, memory, strength in reversed(found)}
         return sorted(by_id.values(), key=lambda pair: (-pair[1], pair[0].id))[:limit]
 
@@ -215,7 +215,7 @@ class Browse:
         before: UUID | None = None,
         limit: int = 50,
         agent: str | None = None,
-    ) -> Page[HistoryEntry]:
+    ) -> BrowsePage[HistoryEntry]:
         """A page of a memory's history, newest first, whatever state it is in.
 
         Raises:
@@ -225,12 +225,12 @@ class Browse:
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.history(scope, memory_id, before=before, limit=_limit(limit) + 1)
         if found is None:
-            raise NotFound("no such memory")
-        self._activity.read(principal, {each.of_user for each in found if each.of_user is not None})
-        return _page([told(entry, scope) for entry in found], limit)
+            raise RecordNotFound("no such memory")
+        self._activity.note_read(principal, {each.of_user for each in found if each.of_user is not None})
+        return _page([redact_entry(entry, scope) for entry in found], limit)
 
 
-async def conflicting(reader: Reader, scope: Scope, memories: Sequence[Memory]) -> Conflicting:
+async def conflicting(reader: TenantReader, scope: Scope, memories: Sequence[Memory]) -> Conflicting:
     """What memories may contradict, of what a scope covers."""
     found: dict[UUID, list[UUID]] = {each.id: [] for each in memories}
     if found:
@@ -241,7 +241,7 @@ async def conflicting(reader: Reader, scope: Scope, memories: Sequence[Memory]) 
     return found
 
 
-def told(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
+def redact_entry(entry: HistoryEntry, scope: Scope) -> HistoryEntry:
     """An entry, without the words that were written under a category, or for a store, that the reader may not read."""
     under = entry.meta.get("categories")
     if not isinstance(under, list) or not all(name in scope.categories for name in under):
@@ -287,7 +287,7 @@ def _words_of(text: str | None) -> Query | None:
     if text is None or not text.strip():
         return None
     clean = normalise(text, "q")
-    return Query(terms=asked(clean, MAX_QUERY_TERMS), words=tuple(dict.fromkeys(words(clean))), embedding=None)
+    return Query(terms=parse_query(clean, MAX_QUERY_TERMS), words=tuple(dict.fromkeys(words(clean))), embedding=None)
 
 
 def _matching(candidates: Candidates) -> Mapping[UUID, float]:
@@ -300,6 +300,6 @@ def _limit(limit: int, least: int = 1) -> int:
     return limit
 
 
-def _page(found: Sequence[T], limit: int) -> Page[T]:
+def _page(found: Sequence[T], limit: int) -> BrowsePage[T]:
     shown = found[:limit]
-    return Page(shown, shown[-1].id if len(found) > limit else None)
+    return BrowsePage(shown, shown[-1].id if len(found) > limit else None)

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from memplane.application.memories.authorization import AUTHORITY, LASTING
 from memplane.application.memories.gateway import Write
-from memplane.application.memories.supersession import deleted
+from memplane.application.memories.supersession import as_deleted
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.derivation import SOURCE_DELETED, Fate, concluded_by, fate, without
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory
 
 
-async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID] = ()) -> list[Memory]:
+async def cascade_delete(write: Write, sources: Sequence[UUID], removed: Collection[UUID] = ()) -> list[Memory]:
     """Delete what was derived from deleted sources alone, and what was derived from that; the caller settles the write.
 
     What stays names the sources no longer. Each change is told in the history with its cause. A job that concluded
@@ -35,7 +35,7 @@ async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID
         ended: list[UUID] = []
         # whoever writes one of them just now has read it already: their users first, and then what they are
         await write.uow.lock_users(await write.uow.upkeep.users_of_derived(following))
-        for each in await write.uow.upkeep.derived(following):
+        for each in await write.uow.upkeep.lock_derived(following):
             if each.id in gone or each.id in sources:
                 continue
             if await _followed(write, each, following, removed):
@@ -50,7 +50,7 @@ async def follow(write: Write, sources: Sequence[UUID], removed: Collection[UUID
 async def _followed(write: Write, memory: Memory, sources: Sequence[UUID], removed: Collection[UUID]) -> bool:
     """Let one memory follow its sources; whether it is deleted now."""
     if memory.state in LASTING and fate(memory, sources, AUTHORITY[write.principal.trust]) is Fate.GOES:
-        await gone_along(write, without(memory, removed), memory, sources)
+        await delete_with_sources(write, without(memory, removed), memory, sources)
         return True
     lasting = memory.state in LASTING
     left = without(memory, sources if lasting else removed)
@@ -59,15 +59,15 @@ async def _followed(write: Write, memory: Memory, sources: Sequence[UUID], remov
     after = replace(left, updated_at=write.now if lasting else memory.updated_at, version=memory.version + 1)
     await write.uow.memories.replace(after, None)
     if lasting:
-        write.changed(HistoryEvent.UPDATE, None, after, memory, _cause(memory, sources))
+        write.record_change(HistoryEvent.UPDATE, None, after, memory, _cause(memory, sources))
     return False
 
 
-async def gone_along(write: Write, memory: Memory, before: Memory, sources: Sequence[UUID]) -> None:
+async def delete_with_sources(write: Write, memory: Memory, before: Memory, sources: Sequence[UUID]) -> None:
     """Delete a memory because of its sources, and note that."""
-    after = deleted(write, memory)
+    after = as_deleted(write, memory)
     await write.uow.memories.replace(after, None)
-    write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, after, before, _cause(before, sources))
+    write.record_change(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, after, before, _cause(before, sources))
 
 
 def _cause(memory: Memory, sources: Sequence[UUID]) -> dict[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memplane.application.records import ChangedMemory, Told
+from memplane.application.records import ChangedMemory, ChangeNotice
 from memplane.application.transaction import ThreadStore
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.memory import Memory
@@ -15,15 +15,15 @@ MAX_RECENT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class PublishedChange:
     """A change of a memory that threads are to be told."""
 
     event: ChangeEvent
     memory: Memory
 
 
-async def tell(
-    threads: ThreadStore, noted: Sequence[Noted], now: datetime, asked: tuple[str, str | None]
+async def publish(
+    threads: ThreadStore, noted: Sequence[PublishedChange], now: datetime, asked: tuple[str, str | None]
 ) -> int | None:
     """Tell the threads in which memories were written, and their users' recent ones; users in the order of their names.
 
@@ -44,7 +44,7 @@ async def tell(
         if thread_id and user == user_id:
             named[thread_id] = now
         changes = tuple(ChangedMemory(each.memory.id, each.event, each.memory.category) for each in mine)
-        revisions = await threads.tell(user, named, Told(changes, now, now - RECENT, MAX_RECENT))
+        revisions = await threads.publish(user, named, ChangeNotice(changes, now, now - RECENT, MAX_RECENT))
         if thread_id and user == user_id:
             last = revisions.get(thread_id)
     if thread_id and last is None:

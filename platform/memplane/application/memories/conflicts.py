@@ -11,14 +11,14 @@ from memplane.application.memories.authorization import has_expired, require_ful
 from memplane.application.memories.browse import Conflicting, conflicting
 from memplane.application.memories.gateway import Gateway, Write, clean_id
 from memplane.application.memories.placement import SUPERSEDES
-from memplane.application.memories.supersession import Placed, neighbours, supersede, suspect
+from memplane.application.memories.supersession import PendingWrites, neighbours, supersede, suspect
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import Edge
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import AlreadyDecided, Conflict, LimitExceeded, NotFound
+from memplane.domain.errors import AlreadyDecided, LimitExceeded, RecordNotFound, StateConflict
 from memplane.domain.identity.principal import KeyScope, Principal
-from memplane.domain.language.comparison.comparison import Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import ComparisonVerdict, ParsedStatement, compare
 from memplane.domain.memory.conflict_verdicts import ConflictVerdict
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Memory, State
@@ -134,7 +134,7 @@ class Conflicts:
         policy, now = self._gateway.begin(principal)
         require_full(principal, "decide on conflicts")
         speaker = principal.act_as(agent)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
 
         async def work(write: Write) -> DecidedConflict:
             return await _decided(write, writable_scope(write, speaker, expired=True), conflict_id, verdict)
@@ -153,11 +153,11 @@ async def rejudge(write: Write, before: Memory, after: Memory, material: SearchM
     """
     old, new = before.text.content, after.text.content
     bands = write.policy.merging.bands_for(write.model)
-    if old == new or compare(Statement.of(old), Statement.of(new), 1.0, bands) is Verdict.SAME:
+    if old == new or compare(ParsedStatement.of(old), ParsedStatement.of(new), 1.0, bands) is ComparisonVerdict.SAME:
         return ()
     believed = after.trust_state in RETRIEVABLE_TRUST
-    around = await neighbours(write, after, material, Placed()) if believed else []
-    suspected = [each for each in around if each.verdict is Verdict.SUSPECTED]
+    around = await neighbours(write, after, material, PendingWrites()) if believed else []
+    suspected = [each for each in around if each.verdict is ComparisonVerdict.SUSPECTED]
     await write.uow.graph.drop_conflicts(after.id, {each.memory.id for each in suspected})
     return await suspect(write, after, suspected)
 
@@ -175,13 +175,13 @@ async def _decided(write: Write, scope: Scope, conflict_id: UUID, verdict: Confl
     state = await graph.conflict(conflict_id)
     seen = None if state is None else await write.uow.memories.find(scope, state.ends[0])
     if state is None or seen is None:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     await write.uow.lock_users([seen.user_id])
     if (state := await graph.conflict(conflict_id)) is None:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     one, other = [await write.uow.memories.lock(scope, each) for each in state.ends]
     if one is None or other is None:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     older, newer = _by_time(one, other)
     if state.verdict is not None:
         return _again(conflict_id, state.verdict, verdict, (older, newer))
@@ -203,7 +203,7 @@ async def _decided(write: Write, scope: Scope, conflict_id: UUID, verdict: Confl
 async def _kept_both(write: Write, conflict_id: UUID, older: Memory, newer: Memory) -> DecidedConflict:
     for one, other in ((older, newer), (newer, older)):
         meta = {"verdict": ConflictVerdict.KEEP_BOTH.value, "compatible_with": str(other.id)}
-        write.changed(HistoryEvent.LINK, None, one, one, meta)
+        write.record_change(HistoryEvent.LINK, None, one, one, meta)
     rev = await write.settle(older.user_id, None)
     return DecidedConflict("kept_both", conflict_id, (older.id, newer.id), None, rev)
 
@@ -238,7 +238,7 @@ def _require_active(name: str, memory: Memory, now: datetime) -> None:
     elif over is None and memory.valid_until is not None and memory.valid_until <= now:
         over = "no longer true"
     if over is not None:
-        raise Conflict(
+        raise StateConflict(
             f"the {name} memory is {over}, so there is nothing to decide; to decide on it, restore it first",
             memory_id=str(memory.id),
             state=over,

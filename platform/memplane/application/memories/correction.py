@@ -5,14 +5,14 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.consent.proposals import change_held_back
+from memplane.application.consent.proposals import require_consent_to_change
 from memplane.application.limits.offload import in_thread
 from memplane.application.limits.quotas import charge
-from memplane.application.memories.authorization import found, require_weight
+from memplane.application.memories.authorization import find_target, require_weight
 from memplane.application.memories.feedback import Verb, target
 from memplane.application.memories.gateway import Gateway, Write
 from memplane.application.memories.placement import SUPERSEDES, Outcome, note_mentions
-from memplane.application.memories.restoration import kept
+from memplane.application.memories.restoration import store_change
 from memplane.application.memories.service import NewMemory, prepare, require_interval, sources_scope
 from memplane.application.memories.supersession import (
     CORRECTED,
@@ -25,13 +25,13 @@ from memplane.application.memories.supersession import (
 )
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import Edge
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.identity.principal import Principal
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.items import no_item
 from memplane.domain.memory.memory import Memory, MemoryText, State, TrustState, weight
-from memplane.domain.memory.write_decisions import hit, is_more
+from memplane.domain.memory.write_decisions import count_hit, is_more
 from memplane.domain.memory.writing import style_warnings
 from memplane.domain.policy.policy import Policy, Speaker
 
@@ -63,8 +63,8 @@ class Correct:
         """
         policy, now = self._gateway.begin(principal)
         speaker = principal.act_as(verb.agent)
-        await self._gateway.replayed(principal, verb.once)
-        read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version)
+        await self._gateway.raise_if_done(principal, verb.once)
+        read = partial(find_target, agent=speaker, memory_id=verb.memory_id, version=verb.version)
         before = await self._gateway.run(principal, policy, now, read)
         require_weight(principal, before)
         right = await in_thread(_right, principal, policy, before, correction, now, speaker)
@@ -95,7 +95,7 @@ def _right(
 
 async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory, material: SearchMaterial) -> Outcome:
     await refuse_rejected(write, right)
-    waiting = await change_held_back(write, old, right, write.policy.allowlist(speaker).read)
+    waiting = await require_consent_to_change(write, old, right, write.policy.allowlist(speaker).read)
     if waiting is not None:
         return replace(waiting, rev=await write.settle(right.user_id, right.thread_id))
     # by its value: by its name it would find the one that is wrong
@@ -110,7 +110,7 @@ async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory,
     ruled = await overrule(write, right, material, {"verdict": CORRECTED}, besides, forgiving=True)
     right = ruled.memory
     if not await write.uow.memories.add(right, material):
-        raise Conflict("another memory of this user and category says exactly this already")
+        raise StateConflict("another memory of this user and category says exactly this already")
     await charge(write, right.user_id)
     await note_mentions(write, right)
     gone = (old.id, *ruled.overruled)
@@ -118,7 +118,7 @@ async def _corrected(write: Write, speaker: Speaker, old: Memory, right: Memory,
     over = right.state is State.SUPERSEDED
     told = None if over else ChangeEvent.CREATED
     end = own_end(old) if over else {}  # which the right one has from it
-    write.changed(HistoryEvent.ADD, told, right, None, {"corrects": str(old.id), **end})
+    write.record_change(HistoryEvent.ADD, told, right, None, {"corrects": str(old.id), **end})
     rev = await write.settle(right.user_id, right.thread_id)
     return Outcome("outdated" if over else "superseded", right, rev, (*ruled.newer, *gone))
 
@@ -128,12 +128,12 @@ async def _already(write: Write, old: Memory, there: Memory, right: Memory) -> O
     await supersede(write, old, there, {"verdict": CORRECTED})
     event, told = HistoryEvent.MERGE, None
     again = replace(
-        hit(there, right), mention_count=there.mention_count + 1, authority=max(there.authority, right.authority)
+        count_hit(there, right), mention_count=there.mention_count + 1, authority=max(there.authority, right.authority)
     )
     if there.trust_state is TrustState.DISPUTED:
         event, told = HistoryEvent.CONFIRM, ChangeEvent.CREATED
         again = replace(again, trust_state=TrustState.CANDIDATE)
-    done = await kept(write, there, again, event, told, was=there.trust_state.value)
+    done = await store_change(write, there, again, event, told, was=there.trust_state.value)
     await write.uow.graph.link([Edge(there.id, old.id, 1.0, SUPERSEDES)], write.now)
     rev = await write.settle(there.user_id, there.thread_id)
     return Outcome("superseded", done.memory, rev, (old.id,))

@@ -7,10 +7,10 @@ from typing import TypeVar
 from uuid import UUID
 
 from memplane.application.limits.idempotency import Once
-from memplane.application.memories.browse import told
+from memplane.application.memories.browse import redact_entry
 from memplane.application.memories.explanation import words_of
 from memplane.application.memories.gateway import Gateway, Write
-from memplane.application.memories.write_effects import Change
+from memplane.application.memories.write_effects import WriteChange
 from memplane.application.records import Proposal
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.identity.principal import KeyScope, Principal
@@ -30,7 +30,7 @@ class _RolledBack(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedChange:
+class DryRunChange:
     """A change of a memory that a write would make.
 
     Attributes:
@@ -55,7 +55,7 @@ class PlannedChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DryRunResult:
     """What a dry run would have done, as far as the caller may read it.
 
     Attributes:
@@ -64,7 +64,7 @@ class Plan:
         new_ids: ids in the outcome that name nothing, because nothing was stored.
     """
 
-    changes: tuple[PlannedChange, ...] = ()
+    changes: tuple[DryRunChange, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     new_ids: frozenset[UUID] = frozenset()
 
@@ -107,7 +107,7 @@ class DryRun(Gateway):
         del active
         self._writes.append(write)
 
-    async def plan(self, principal: Principal, agent: str | None) -> Plan:
+    async def plan(self, principal: Principal, agent: str | None) -> DryRunResult:
         """What the write would have done, as far as the caller could read it afterwards.
 
         Args:
@@ -116,15 +116,15 @@ class DryRun(Gateway):
         """
         new_ids = frozenset(new for write in self._writes for new in write.effects.new_ids)
         if KeyScope.READ not in principal.scopes:
-            return Plan(new_ids=new_ids)
-        changes: list[PlannedChange] = []
+            return DryRunResult(new_ids=new_ids)
+        changes: list[DryRunChange] = []
         proposals: list[Proposal] = []
         for write in self._writes:
             scope = _readable(write, principal, agent)
             changes += [_planned(each, scope, new_ids) for each in write.effects.changes if scope.permits(each.memory)]
             if Visibility.PRIVATE in scope.visibilities:  # where proposals lie
                 proposals += [each for each in write.effects.proposals if each.category in scope.categories]
-        return Plan(tuple(changes), tuple(proposals), new_ids)
+        return DryRunResult(tuple(changes), tuple(proposals), new_ids)
 
 
 def _readable(write: Write, principal: Principal, agent: str | None) -> Scope:
@@ -132,12 +132,12 @@ def _readable(write: Write, principal: Principal, agent: str | None) -> Scope:
     return read_scope(principal, write.policy, allowed, write.now)
 
 
-def _planned(change: Change, scope: Scope, new_ids: Collection[UUID]) -> PlannedChange:
-    shown = told(change.entry, scope)
+def _planned(change: WriteChange, scope: Scope, new_ids: Collection[UUID]) -> DryRunChange:
+    shown = redact_entry(change.entry, scope)
     meta = {name: value for name, value in shown.meta.items() if name != "words"}
     rule = meta.get("rule") or meta.get("verdict") or (change.memory.attributes.get("rule") if change.is_new else None)
     memory_id = None if change.memory.id in new_ids else change.memory.id
-    return PlannedChange(
+    return DryRunChange(
         change.entry.event, memory_id, change.memory.category, shown.old_ref, shown.new_ref,
         None if rule is None else str(rule), words_of(shown.meta), meta,
     )  # fmt: skip

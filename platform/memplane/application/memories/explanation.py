@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.memories.browse import told
+from memplane.application.memories.browse import redact_entry
 from memplane.application.ports import Unit
-from memplane.application.recall.query_analysis import Asking
-from memplane.application.recall.ranking import By, Standing, rank
-from memplane.domain.errors import Invalid, NotFound
+from memplane.application.recall.query_analysis import QueryContext
+from memplane.application.recall.ranking import By, ScoredUnit, rank
+from memplane.domain.errors import InvalidRequest, RecordNotFound
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
-from memplane.domain.memory.lifecycle import DAY, decayed, wanes
+from memplane.domain.memory.lifecycle import DAY, decayed_confidence, wanes
 from memplane.domain.memory.memory import Memory
 from memplane.domain.memory.scope import read_scope
 
@@ -65,7 +65,7 @@ class QuestionScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class MemoryExplanation:
     """Why a memory is as it is.
 
     Attributes:
@@ -90,7 +90,7 @@ class Why:
 class ExplainMemory:
     """Answers why a memory is as it is."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: QueryContext) -> None:
         self._asking = asking
 
     async def __call__(
@@ -101,7 +101,7 @@ class ExplainMemory:
         query: str | None = None,
         ranking: str | None = None,
         agent: str | None = None,
-    ) -> Why:
+    ) -> MemoryExplanation:
         """Where a memory comes from and what was decided about it, whatever state it is in.
 
         Args:
@@ -118,7 +118,7 @@ class ExplainMemory:
         """
         principal.require(KeyScope.READ)
         if ranking is not None and not (query or "").strip():
-            raise Invalid("ranking: ranks by a question; give it with `query`", field="ranking")
+            raise InvalidRequest("ranking: ranks by a question; give it with `query`", field="ranking")
         asking, policy = self._asking, self._asking.policies.current
         allowed = policy.allowlist(principal.act_as(agent)).read
         scope = read_scope(principal, policy, allowed, asking.clock()).with_shared(policy.shared)
@@ -131,21 +131,21 @@ class ExplainMemory:
             memory = await reader.whole(scope, memory_id)
             decided = await reader.history(scope, memory_id, before=None, limit=MAX_DECISIONS)
             if memory is None or decided is None:
-                raise NotFound("no such memory")
+                raise RecordNotFound("no such memory")
             sources = await reader.units(scope, memory.source_ids)
             score = None
             if not asked.wordless:
                 mine = scope.as_of(None, None).of_user(memory.user_id)
                 ranked = await rank(reader, mine, embedded, by, 1, among=[memory_id])
                 score = _score(ranked.standings)
-        asking.activity.read(principal, (memory.user_id,))
-        seen = tuple(told(entry, scope) for entry in decided)
+        asking.activity.note_read(principal, (memory.user_id,))
+        seen = tuple(redact_entry(entry, scope) for entry in decided)
         age = (scope.now - memory.recorded_at) / DAY
         decay = _decay(memory, scope.now, policy.lifecycle.floor)
-        return Why(memory, tuple(sources.values()), seen, age, decay, fired(seen), score)
+        return MemoryExplanation(memory, tuple(sources.values()), seen, age, decay, fired_rule(seen), score)
 
 
-def _score(standings: Sequence[Standing]) -> QuestionScore | None:
+def _score(standings: Sequence[ScoredUnit]) -> QuestionScore | None:
     if not standings:
         return None
     parts = standings[0].explained()
@@ -159,10 +159,10 @@ def _decay(memory: Memory, now: datetime, floor: float) -> Decay:
     used = max(filter(None, (memory.recorded_at, memory.last_accessed, memory.last_hit_at)))
     days = max((now - used) / DAY, 0.0)
     rate = memory.decay_rate if wanes(memory) else 0.0
-    return Decay(rate, days, decayed(memory.confidence, rate, used, now), floor)
+    return Decay(rate, days, decayed_confidence(memory.confidence, rate, used, now), floor)
 
 
-def fired(decisions: Sequence[HistoryEntry]) -> FiredRule | None:
+def fired_rule(decisions: Sequence[HistoryEntry]) -> FiredRule | None:
     """The rule of the newest entry that names one."""
     for entry in decisions:
         meta = entry.meta

@@ -5,23 +5,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from memplane.application.consent.proposals import claims_of, held_back
+from memplane.application.consent.proposals import claims_of, require_consent
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import (
     LASTING,
-    found,
-    locked,
+    find_target,
+    lock_target,
     require_full,
     require_weight,
     writable_scope,
 )
-from memplane.application.memories.cascade_delete import follow
+from memplane.application.memories.cascade_delete import cascade_delete
 from memplane.application.memories.gateway import Gateway, Write
 from memplane.application.memories.placement import DISPUTES, SUPERSEDES, Outcome
-from memplane.application.memories.restoration import RESTORABLE, active, bring_back, bury, kept
+from memplane.application.memories.restoration import RESTORABLE, active, add_tombstones, bring_back, store_change
 from memplane.application.memories.supersession import (
-    Placed,
-    deleted,
+    PendingWrites,
+    as_deleted,
     neighbours,
     overrule,
     own_end,
@@ -30,9 +30,9 @@ from memplane.application.memories.supersession import (
 )
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import Edge
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.identity.principal import Principal
-from memplane.domain.language.comparison.comparison import Verdict
+from memplane.domain.language.comparison.comparison import ComparisonVerdict
 from memplane.domain.language.text import normalise
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
@@ -91,14 +91,14 @@ class Feedback:
         """The same with search material of the memory, made before the transaction opens."""
         policy, now = self._gateway.begin(principal)
         speaker = principal.act_as(verb.agent)
-        await self._gateway.replayed(principal, verb.once)
-        read = partial(found, agent=speaker, memory_id=verb.memory_id, version=verb.version, states=states)
+        await self._gateway.raise_if_done(principal, verb.once)
+        read = partial(find_target, agent=speaker, memory_id=verb.memory_id, version=verb.version, states=states)
         before = await self._gateway.run(principal, policy, now, read)
         material = await self._gateway.material_of(before.text)
 
         async def with_material(write: Write, memory: Memory) -> Outcome:
             if memory.text != before.text:
-                raise Conflict("the memory is being changed at this moment; try again")
+                raise StateConflict("the memory is being changed at this moment; try again")
             return await change(write, memory, material)
 
         return await self._run(principal, verb, with_material, states)
@@ -115,7 +115,7 @@ class Feedback:
             more = replace(
                 memory, reinforcement=memory.reinforcement + REINFORCED, hits=memory.hits + 1, last_hit_at=write.now
             )
-            return await kept(write, memory, more, HistoryEvent.REINFORCE)
+            return await store_change(write, memory, more, HistoryEvent.REINFORCE)
 
         return await self._run(principal, verb, change)
 
@@ -129,7 +129,7 @@ class Feedback:
             score = memory.reinforcement + DEMOTED
             layer = Layer.MID if score < 0 else memory.layer
             less = replace(memory, reinforcement=score, layer=layer)
-            return await kept(write, memory, less, HistoryEvent.DEMOTE)
+            return await store_change(write, memory, less, HistoryEvent.DEMOTE)
 
         return await self._run(principal, verb, change)
 
@@ -139,7 +139,7 @@ class Feedback:
         async def change(write: Write, memory: Memory) -> Outcome:
             if memory.pinned == pinned:
                 return Outcome("unchanged", memory)
-            return await kept(write, memory, replace(memory, pinned=pinned), HistoryEvent.PIN, pinned=pinned)
+            return await store_change(write, memory, replace(memory, pinned=pinned), HistoryEvent.PIN, pinned=pinned)
 
         return await self._run(principal, verb, change)
 
@@ -156,12 +156,12 @@ class Feedback:
             sure = replace(memory, trust_state=TrustState.CONFIRMED, confidence=1.0, decay_rate=0.0)
             doubted = memory.trust_state is TrustState.DISPUTED
             readable = write.policy.allowlist(principal.act_as(verb.agent)).read
-            if doubted and (waiting := await held_back(write, memory, await claims_of(write, memory), readable)):
+            if doubted and (waiting := await require_consent(write, memory, await claims_of(write, memory), readable)):
                 return waiting
             if not doubted:
-                return await kept(write, memory, sure, HistoryEvent.CONFIRM, was=memory.trust_state.value)
+                return await store_change(write, memory, sure, HistoryEvent.CONFIRM, was=memory.trust_state.value)
             scope = writable_scope(write, principal.act_as(verb.agent))
-            disputed = await active(write, scope, await write.uow.graph.linked(memory.id, DISPUTES))
+            disputed = await active(write, scope, await write.uow.graph.linked_ids(memory.id, DISPUTES))
             sure = await said_now(write, sure)
             rivals = [each for each in disputed if said_at(each) <= said_at(sure)]
             ruled = await overrule(write, sure, material, {"verdict": "confirmed"}, rivals)
@@ -169,10 +169,10 @@ class Feedback:
             await write.uow.graph.link(edges, write.now)
             over = ruled.memory.state is State.SUPERSEDED
             told, end = (None, own_end(memory)) if over else (ChangeEvent.CREATED, {})
-            done = await kept(
+            done = await store_change(
                 write, memory, ruled.memory, HistoryEvent.CONFIRM, told, was=memory.trust_state.value, **end
             )
-            return replace(done, outcome="outdated" if over else done.outcome, overruled=ruled.concerned)
+            return replace(done, outcome="outdated" if over else done.outcome, overruled=ruled.memory_ids)
 
         return await self._run_with_material(principal, verb, change, (State.ACTIVE,))
 
@@ -202,18 +202,18 @@ class Feedback:
         async def change(write: Write, memory: Memory, material: SearchMaterial) -> Outcome:
             check_transition(memory.state, State.SOFT_DELETED)
             keys = rejected_keys(memory.text)
-            await bury(write, memory, why)
+            await add_tombstones(write, memory, why)
             gone = await _rejected(write, memory, why)
             # what says the same elsewhere in the category goes too: another type, store or wording
             copies = [
                 n.memory
-                for n in await neighbours(write, memory, material, Placed())
-                if n.verdict is Verdict.SAME or not keys.isdisjoint(said_keys(n.memory.text))
+                for n in await neighbours(write, memory, material, PendingWrites())
+                if n.verdict is ComparisonVerdict.SAME or not keys.isdisjoint(said_keys(n.memory.text))
             ]
             for copy in copies:
                 await _rejected(write, copy, why)
             ended = [gone.id, *(copy.id for copy in copies)]
-            await follow(write, ended)
+            await cascade_delete(write, ended)
             return Outcome("rejected", gone, overruled=tuple(ended[1:]))
 
         return await self._run_with_material(principal, verb, change, LASTING)
@@ -236,13 +236,13 @@ class Feedback:
 
 
 async def _rejected(write: Write, memory: Memory, reason: str) -> Memory:
-    gone = replace(deleted(write, memory), trust_state=TrustState.REJECTED)
+    gone = replace(as_deleted(write, memory), trust_state=TrustState.REJECTED)
     await write.uow.memories.replace(gone, None)
     meta = {"reason": reason, "was": memory.trust_state.value}
-    write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, meta)
+    write.record_change(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, gone, memory, meta)
     return gone
 
 
 async def target(write: Write, agent: Speaker, verb: Verb, states: tuple[State, ...]) -> Memory:
     """The memory, locked, in one of some states: active and believed or disputed, unless others are named."""
-    return await locked(write, agent, verb.memory_id, verb.version, states or (State.ACTIVE,))
+    return await lock_target(write, agent, verb.memory_id, verb.version, states or (State.ACTIVE,))

@@ -11,19 +11,19 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from memplane.application.erasure.erasure_ports import Ledger
-from memplane.application.erasure.user_tombstones import graves_of
-from memplane.application.limits.idempotency import Once, replayed, run_once
+from memplane.application.erasure.erasure_ports import ErasureLedger
+from memplane.application.erasure.user_tombstones import keyrings_of
+from memplane.application.limits.idempotency import Once, raise_if_done, run_once
 from memplane.application.limits.offload import offload
 from memplane.application.limits.user_queues import UnderWay, UserQueues
 from memplane.application.memories.activity_log import ActivityLog
-from memplane.application.memories.change_feed import Noted, tell
-from memplane.application.memories.write_effects import Change, Effects
+from memplane.application.memories.change_feed import PublishedChange, publish
+from memplane.application.memories.write_effects import Effects, WriteChange
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recall.embedders import Embedders
 from memplane.application.recall.embedding_guard import EmbeddingGuard
 from memplane.application.recall.search_material import SearchMaterial, Vector
-from memplane.application.records import EXTRACT, BuriedValues, Linked, OperationalEvent, Proposal
+from memplane.application.records import EXTRACT, LinkChange, OperationalEvent, Proposal, TombstonedValues
 from memplane.application.transaction import UnitOfWork
 from memplane.application.users.merged_users import refuse_alias
 from memplane.domain.errors import LimitExceeded, UnknownSource
@@ -34,10 +34,10 @@ from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import Memory, MemoryText, State, TrustState, Turn, new_id
 from memplane.domain.memory.scope import Filters, Scope
-from memplane.domain.memory.undo_records import Restated, UndoKind, UndoRecord, difference, kept_of
+from memplane.domain.memory.undo_records import Restatement, UndoKind, UndoRecord, difference, kept_of
 from memplane.domain.policy.capabilities import Capability
 from memplane.domain.policy.policy import Policy
-from memplane.domain.privacy.erasure import Grave
+from memplane.domain.privacy.erasure import TombstoneKeyring
 
 T = TypeVar("T")
 _OPS: Mapping[HistoryEvent, str] = {HistoryEvent.ADD: "create"}
@@ -64,14 +64,14 @@ class Write:
     now: datetime
     uow: UnitOfWork
     model: str
-    ledger: Ledger
+    ledger: ErasureLedger
     imported: bool = False
     effects: Effects = field(default_factory=Effects)
     _history: list[HistoryEntry] = field(default_factory=list)
     _events: list[OperationalEvent] = field(default_factory=list)
-    _told: list[Noted] = field(default_factory=list)
+    _told: list[PublishedChange] = field(default_factory=list)
     _undo: list[UndoRecord] = field(default_factory=list)
-    _graves: dict[str, Sequence[Grave]] = field(default_factory=dict)
+    _graves: dict[str, Sequence[TombstoneKeyring]] = field(default_factory=dict)
     _users: set[str] = field(default_factory=set)
 
     @property
@@ -110,9 +110,9 @@ class Write:
         for user in unknown:
             refuse_alias(self.principal, merged.get(user))
         names = {user: [user, *(name for name, into in merged.items() if into == user)] for user in unknown}
-        self._graves.update(await graves_of(self.uow.erasures, names, self.now, keys))
+        self._graves.update(await keyrings_of(self.uow.erasures, names, self.now, keys))
 
-    async def graves(self, user_id: str) -> Sequence[Grave]:
+    async def graves(self, user_id: str) -> Sequence[TombstoneKeyring]:
         """Where values of a user are buried who was erased once.
 
         Raises:
@@ -136,7 +136,7 @@ class Write:
                 del each[count:]
             raise
 
-    def changed(
+    def record_change(
         self,
         event: HistoryEvent,
         change: ChangeEvent | None,
@@ -144,7 +144,7 @@ class Write:
         before: Memory | None = None,
         meta: Mapping[str, object] | None = None,
         *,
-        said: Restated | None = None,
+        said: Restatement | None = None,
     ) -> None:
         """Record a change of a memory for its history and the events, and for threads if ``change`` is given.
 
@@ -162,7 +162,7 @@ class Write:
         entry = replace(entry, old_ref=old, new_ref=memory.text.content)
         self._history.append(entry)
         is_new = before is None or before.id != memory.id
-        self.effects.changes.append(Change(entry, memory, is_new))
+        self.effects.changes.append(WriteChange(entry, memory, is_new))
         if is_new:
             self.effects.new_ids.append(memory.id)
         self._note_undo(entry, memory, before, said)
@@ -170,13 +170,13 @@ class Write:
         sim = similarity if isinstance(similarity, float) else None
         self._events.append(replace(self.event(_OPS.get(event, event.value.lower()), memory), sim=sim))
         if change is not None and memory.trust_state is not TrustState.DISPUTED:
-            self._told.append(Noted(change, memory))
+            self._told.append(PublishedChange(change, memory))
 
-    def compared(self, similarity: float) -> None:
+    def record_similarity(self, similarity: float) -> None:
         """Note with the change that was recorded last how similar the nearest memory was; its history does not tell."""
         self._events[-1] = replace(self._events[-1], sim=similarity)
 
-    def linked(self, memory: Memory, links: Sequence[Linked], *, removed: bool = False) -> None:
+    def record_links(self, memory: Memory, links: Sequence[LinkChange], *, removed: bool = False) -> None:
         """Note that a memory has relations from now on, or has them no longer: one entry for all of them.
 
         Relations that follow from an entry of their own, such as those to what was superseded, need no other.
@@ -203,7 +203,7 @@ class Write:
         own = [entry.meta for entry in self._history if entry.memory_id == memory_id]
         return [*await self.uow.journal.notes(memory_id), *own]
 
-    def _note_undo(self, entry: HistoryEntry, memory: Memory, before: Memory | None, said: Restated | None) -> None:
+    def _note_undo(self, entry: HistoryEntry, memory: Memory, before: Memory | None, said: Restatement | None) -> None:
         if before is None or before.id != memory.id:  # it is new: without its writer it would not be there
             return
         if changes := difference(before, memory):
@@ -218,43 +218,43 @@ class Write:
         by = self.principal
         return UndoRecord(name, user_id, subject, UndoKind.MEMORY, by.actor, by.key_id, self.now, changes)
 
-    def refused(self, memory: Memory) -> None:
+    def record_refusal(self, memory: Memory) -> None:
         """Note that a memory was not stored."""
         self._events.append(replace(self.event("refuse", memory), status="skipped", memory_id=None))
 
-    def proposed(self, proposal: Proposal, *, is_new: bool) -> None:
+    def record_proposal(self, proposal: Proposal, *, is_new: bool) -> None:
         """Note a proposal: a new one, or one that was open already."""
         self.effects.proposals.append(proposal)
         if is_new:
             self.effects.new_ids.append(proposal.id)
 
-    def queued(self, memory: Memory) -> None:
+    def record_queued(self, memory: Memory) -> None:
         """Note that a memory waits for consent."""
         self._events.append(replace(self.event("propose", memory), memory_id=None))
 
-    def classified(self, turn: Turn, *, stated: bool) -> None:
+    def record_classified(self, turn: Turn, *, stated: bool) -> None:
         """Note that a turn was looked through for facts, and whether it states any."""
         status = "ok" if stated else "skipped"
         noted = OperationalEvent(self._node, "classify", status, self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(noted, category=self.policy.turns_category))
 
-    def lost(self, turn: Turn, category: str | None, status: str) -> None:
+    def record_lost_fact(self, turn: Turn, category: str | None, status: str) -> None:
         """Note that a fact of a turn is not stored: an ``error``, or ``skipped`` by the policy or a limit."""
         noted = OperationalEvent(self._node, EXTRACT, status, self.now, turn.user_id, turn.thread_id)
         self._events.append(replace(noted, category=category))
 
-    def dismissed(self, subject: UUID, user_id: str, meta: Mapping[str, object]) -> None:
+    def record_dismissal(self, subject: UUID, user_id: str, meta: Mapping[str, object]) -> None:
         """Note a decision that no memory came of: its history stands under the id of what was decided on."""
         self._history.append(self._entry(HistoryEvent.CONSENT, subject, user_id, meta))
         self._events.append(OperationalEvent("hotpath", "dismiss", "ok", self.now, user_id))
 
-    def lifted(self, buried: BuriedValues, meta: Mapping[str, object]) -> None:
+    def record_lift(self, buried: TombstonedValues, meta: Mapping[str, object]) -> None:
         """Note that a verdict was taken back: its history stands under its id, with nothing of the values."""
         user, told = buried.scope, {"scope": buried.scope, "places": sorted(buried.places), **meta}
         self._history.append(self._entry(HistoryEvent.LIFT, buried.id, user, told))
         self._events.append(OperationalEvent("hotpath", "lift", "ok", self.now, user))
 
-    def removed(self, memory: Memory) -> None:
+    def record_purge(self, memory: Memory) -> None:
         """Note that a memory was removed for good; its words are not said again."""
         entry = self._entry(HistoryEvent.PURGE, memory.id, memory.user_id, _categories(memory, None))
         self._history.append(entry)
@@ -319,7 +319,7 @@ class Write:
         told = list(self._told)
         for noted in (self._history, self._events, self._told, self._undo):
             noted.clear()
-        return await tell(self.uow.threads, told, self.now, (user_id, thread_id))
+        return await publish(self.uow.threads, told, self.now, (user_id, thread_id))
 
     def event(self, op: str, memory: Memory) -> OperationalEvent:
         """An operational event about a memory."""
@@ -356,7 +356,7 @@ class Gateway:
         embedders: Embedders,
         guard: EmbeddingGuard,
         clock: Clock,
-        ledger: Ledger,
+        ledger: ErasureLedger,
     ) -> None:
         self._storage = storage
         self._guard = guard
@@ -490,7 +490,7 @@ class Gateway:
 
     def _carried_out(self, write: Write, active: Collection[str]) -> None:
         """Remember what the committed write noted of users."""
-        self.activity.noted(write.principal.tenant, active, write.now)
+        self.activity.confirm(write.principal.tenant, active, write.now)
 
     async def time_zones(self, principal: Principal, users: Collection[str]) -> Mapping[str, str]:
         """The time zones that some users set."""
@@ -500,17 +500,17 @@ class Gateway:
     @contextmanager
     def under_way(self, principal: Principal, once: Once[T] | None) -> Iterator[None]:
         """Let what comes after a request wait for it, from before it is prepared until it is over."""
-        with nullcontext() if once is None else self._under_way.named((principal.namespace, once.key)):
+        with nullcontext() if once is None else self._under_way.under_name((principal.namespace, once.key)):
             yield
 
-    async def replayed(self, principal: Principal, once: Once[T] | None) -> None:
+    async def raise_if_done(self, principal: Principal, once: Once[T] | None) -> None:
         """Stop here when the request was carried out before: for work that looks at what it changes beforehand.
 
         Raises:
             AlreadyDone: it was carried out before.
             IdempotencyMismatch: its key was used for another one.
         """
-        await replayed(self._storage, principal, once)
+        await raise_if_done(self._storage, principal, once)
 
 
 def clean_id(value: str | None, field: str) -> str | None:

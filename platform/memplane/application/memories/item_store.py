@@ -6,20 +6,35 @@ from datetime import timedelta
 from uuid import UUID
 
 from memplane.application.limits.offload import in_thread
-from memplane.application.memories.authorization import locked
+from memplane.application.memories.authorization import lock_target
 from memplane.application.memories.gateway import Gateway, Write, clean_id
 from memplane.application.memories.placement import Outcome
-from memplane.application.memories.restoration import kept
+from memplane.application.memories.restoration import store_change
 from memplane.application.memories.service import NewMemory, Remember
-from memplane.application.ports import Reader
-from memplane.application.recall.query_analysis import Asking
+from memplane.application.ports import TenantReader
+from memplane.application.recall.query_analysis import QueryContext
 from memplane.application.recall.ranking import By, rank
 from memplane.application.records import Access, OperationalEvent
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import Conflict, ConsentRequired, Invalid, NotFound, PersonalDataRefused, VersionConflict
+from memplane.domain.errors import (
+    ConsentRequired,
+    InvalidRequest,
+    PersonalDataRefused,
+    RecordNotFound,
+    StateConflict,
+    VersionMismatch,
+)
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.memory.history import HistoryEvent
-from memplane.domain.memory.items import Address, Item, Located, attributes_of, checked_address, item_of, words_of
+from memplane.domain.memory.items import (
+    Address,
+    ItemMemory,
+    NamespacedItem,
+    attributes_of,
+    checked_address,
+    item_of,
+    words_of,
+)
 from memplane.domain.memory.memory import Memory, MemoryType, State
 from memplane.domain.memory.scope import Filters, Scope, read_scope
 from memplane.domain.policy.policy import Policy
@@ -79,7 +94,7 @@ class Search:
 class Items:
     """The use cases of the store, under the allowlist of the agent that asks."""
 
-    def __init__(self, asking: Asking, gateway: Gateway, remember: Remember) -> None:
+    def __init__(self, asking: QueryContext, gateway: Gateway, remember: Remember) -> None:
         self._asking = asking
         self._gateway = gateway
         self._remember = remember
@@ -98,7 +113,7 @@ class Items:
         speaker = principal.speak_as(agent)
         address = self._writable(principal, policy, speaker, new.address)
         if new.lives is not None and not timedelta(0) < new.lives <= MAX_LIFE:
-            raise Invalid("ttl: more than nothing, and at most a hundred years", field="ttl")
+            raise InvalidRequest("ttl: more than nothing, and at most a hundred years", field="ttl")
         attributes = attributes_of(address, new.value, new.lives)
         changes: dict[str, object] = {
             "attributes": attributes, "expires_at": None if new.lives is None else now + new.lives,
@@ -122,10 +137,10 @@ class Items:
                         principal, before.id, said | changes, version=before.version, agent=agent
                     )
                 )
-            except (VersionConflict, NotFound):
+            except (VersionMismatch, RecordNotFound):
                 continue
             return
-        raise Conflict("the item is being changed at this moment; try again")
+        raise StateConflict("the item is being changed at this moment; try again")
 
     async def delete(self, principal: Principal, address: Address, agent: str | None = None) -> None:
         """Take an item out of the store; its memory can be restored until its purge. One that is not there is no error.
@@ -142,13 +157,13 @@ class Items:
         policy.readable(speaker, (address.category,))
         try:
             await self._remember.delete(principal, there.id, agent=agent)
-        except (NotFound, Conflict):  # somebody else was faster
+        except (RecordNotFound, StateConflict):  # somebody else was faster
             if await self._known(principal, policy, address) is not None:
                 raise
 
     async def get(
         self, principal: Principal, address: Address, agent: str | None = None, *, refresh: bool = True
-    ) -> Item | None:
+    ) -> NamespacedItem | None:
         """The item at an address; ``None`` when there is none.
 
         Args:
@@ -163,7 +178,9 @@ class Items:
         address = checked_address(address)
         scope = self._scope(principal, Below(address.user_id, address.category), agent)
         async with self._asking.storage.reading(principal.reach) as reader:
-            found = [item for memory in await reader.named(scope, [address.name]) if (item := item_of(memory))]
+            found = [
+                item for memory in await reader.memories_by_name(scope, [address.name]) if (item := item_of(memory))
+            ]
             if not found:
                 await require_unmerged(reader, principal, scope.filters.user_id)
         await self._read(principal, scope, found, agent, refresh=refresh)
@@ -171,7 +188,7 @@ class Items:
 
     async def search(
         self, principal: Principal, search: Search, agent: str | None = None, *, refresh: bool = True
-    ) -> list[tuple[Item, float | None]]:
+    ) -> list[tuple[NamespacedItem, float | None]]:
         """Items of a part of the store, with their scores where a query ranks them.
 
         Raises:
@@ -182,7 +199,7 @@ class Items:
         profile, model = self._asking.policies.current.ranking(None), self._asking.embedders.own.name
         query, asked = await self._asking.asked_of(search.query, profile, principal, scope)
         await self._asking.guard.check(principal.tenant)
-        found: list[tuple[Item, float | None]]
+        found: list[tuple[NamespacedItem, float | None]]
         async with self._asking.storage.reading(principal.reach) as reader:
             ids = _by_namespace(await reader.items(scope, search.below.labels))
             if asked.wordless:
@@ -235,16 +252,18 @@ class Items:
         filters = Filters(user_id=address.user_id)
         scope = read_scope(principal, policy, (address.category,), self._asking.clock(), filters)
         async with self._asking.storage.reading(principal.reach) as reader:
-            return next(iter(await reader.named(scope, [address.name])), None)
+            return next(iter(await reader.memories_by_name(scope, [address.name])), None)
 
     async def _read(
-        self, principal: Principal, scope: Scope, found: Sequence[Item], agent: str | None, *, refresh: bool
+        self, principal: Principal, scope: Scope, found: Sequence[NamespacedItem], agent: str | None, *, refresh: bool
     ) -> None:
         """Count items as read, and let those live on that end some time after the last read."""
         event = OperationalEvent("context", "search", "ok", scope.now, scope.filters.user_id)
         self._asking.accesses.note(Access(principal.tenant, tuple(item.memory.id for item in found), event))
         named = scope.filters.user_id
-        self._asking.activity.read(principal, {item.memory.user_id for item in found} if named is None else {named})
+        self._asking.activity.note_read(
+            principal, {item.memory.user_id for item in found} if named is None else {named}
+        )
         speaker = principal.speak_as(agent)
         writable = self._asking.policies.current.allowlist(speaker).write
         if not refresh or KeyScope.WRITE not in principal.scopes:
@@ -254,18 +273,20 @@ class Items:
             if end is not None and item.address.category in writable:
                 await self._live_on(principal, speaker, item)
 
-    async def _live_on(self, principal: Principal, speaker: str, item: Item) -> None:
+    async def _live_on(self, principal: Principal, speaker: str, item: NamespacedItem) -> None:
         policy, now = self._gateway.begin(principal)
 
         async def work(write: Write) -> Outcome | None:
             try:
-                memory = await locked(write, speaker, item.memory.id)
-            except NotFound:  # deleted since
+                memory = await lock_target(write, speaker, item.memory.id)
+            except RecordNotFound:  # deleted since
                 return None
             end = replace(item, memory=memory).end_after(now)
             if end is None:
                 return Outcome("unchanged", memory)
-            done = await kept(write, memory, replace(memory, expires_at=end), HistoryEvent.TTL, until=end.isoformat())
+            done = await store_change(
+                write, memory, replace(memory, expires_at=end), HistoryEvent.TTL, until=end.isoformat()
+            )
             await write.settle(memory.user_id, memory.thread_id)
             return done
 
@@ -284,7 +305,7 @@ def _done(outcome: Outcome) -> bool:
             "value: would change a sensitive field of the user; it waits for consent", proposal=str(outcome.proposal)
         )
     if outcome.memory.state is not State.ACTIVE:
-        raise Conflict("value: was corrected or retracted since; put what holds now", field="value")
+        raise StateConflict("value: was corrected or retracted since; put what holds now", field="value")
     return outcome.outcome != "duplicate"
 
 
@@ -295,11 +316,11 @@ def _exact(user_id: str | None) -> str | None:
         Invalid: it is spelled otherwise.
     """
     if user_id is not None and clean_id(user_id, "user_id") != user_id:
-        raise Invalid("user_id: has spaces or characters that names are stored without", field="user_id")
+        raise InvalidRequest("user_id: has spaces or characters that names are stored without", field="user_id")
     return user_id
 
 
-def _by_namespace(found: Sequence[Located]) -> list[UUID]:
+def _by_namespace(found: Sequence[ItemMemory]) -> list[UUID]:
     """Ids in the order in which they were put, namespace by namespace."""
     order: dict[tuple[str, ...], list[UUID]] = {}
     for each in found:
@@ -307,10 +328,10 @@ def _by_namespace(found: Sequence[Located]) -> list[UUID]:
     return [each for ids in order.values() for each in ids]
 
 
-async def _page(reader: Reader, scope: Scope, ids: Sequence[UUID], search: Search) -> list[Item]:
+async def _page(reader: TenantReader, scope: Scope, ids: Sequence[UUID], search: Search) -> list[NamespacedItem]:
     """The items that are asked for; no more are read than it takes to find them."""
     last = search.offset + search.limit
-    found: list[Item] = []
+    found: list[NamespacedItem] = []
     for start in range(0, len(ids), _PAGE):
         if len(found) >= last:
             break
@@ -318,14 +339,16 @@ async def _page(reader: Reader, scope: Scope, ids: Sequence[UUID], search: Searc
     return found[search.offset : last]
 
 
-async def _matching(reader: Reader, scope: Scope, ids: Sequence[UUID], matches: Matches | None) -> list[Item]:
+async def _matching(
+    reader: TenantReader, scope: Scope, ids: Sequence[UUID], matches: Matches | None
+) -> list[NamespacedItem]:
     found = await _whole(reader, scope, ids)
     there = (found[each] for each in ids if each in found)
     return [item for item in there if matches is None or matches(item.value)]
 
 
-async def _whole(reader: Reader, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Item]:
-    found: dict[UUID, Item] = {}
+async def _whole(reader: TenantReader, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, NamespacedItem]:
+    found: dict[UUID, NamespacedItem] = {}
     for start in range(0, len(ids), _PAGE):
         for each, unit in (await reader.units(scope, ids[start : start + _PAGE])).items():
             if isinstance(unit, Memory) and (item := item_of(unit)):

@@ -9,39 +9,39 @@ from memplane.application.memories.gateway import Write
 from memplane.application.memories.supersession import (
     FACT_TIMES,
     NEIGHBOURS,
-    Placed,
+    PendingWrites,
     adjust,
     after,
-    beside,
+    as_outdated,
     evidence,
     exact,
     fact_times,
     is_over,
     is_rejected,
+    later_superseded,
+    neighbour_scope,
     neighbours,
-    outdated,
     own_end,
     retire,
     supersede,
-    superseded,
     suspect,
 )
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.records import Edge, Linked, Look, Seen
-from memplane.domain.errors import Conflict
+from memplane.application.records import Edge, LinkChange, LookupResult, WriteLookup
+from memplane.domain.errors import StateConflict
 from memplane.domain.language.entities import Mention, mentions
 from memplane.domain.language.terms import terms
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.items import is_item
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Memory, State, TrustState, weight
-from memplane.domain.memory.merging import joined, value_hash
+from memplane.domain.memory.merging import merge_texts, value_hash
 from memplane.domain.memory.scope import read_scope
-from memplane.domain.memory.undo_records import Joining, Restated
+from memplane.domain.memory.undo_records import Joining, Restatement
 from memplane.domain.memory.write_decisions import (
     Action,
-    Decision,
     Neighbour,
+    WriteDecision,
     compared_in,
     decide,
     first_said,
@@ -87,7 +87,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class Candidate:
     """A new memory with its search material, and what was placed before it in the same transaction.
 
     Attributes:
@@ -97,11 +97,11 @@ class Fresh:
     memory: Memory
     material: SearchMaterial
     agent: str
-    placed: Placed = field(default_factory=Placed)
+    placed: PendingWrites = field(default_factory=PendingWrites)
     drawn_by: Mapping[str, object] = field(default_factory=dict)
 
 
-async def place(write: Write, fresh: Fresh) -> Outcome:
+async def place(write: Write, fresh: Candidate) -> Outcome:
     """Store a new memory as the rules of merging want it; the caller settles the write.
 
     Raises:
@@ -120,10 +120,10 @@ async def place(write: Write, fresh: Fresh) -> Outcome:
         outcome = await _placed(write, fresh, replace(seen, past=None) if cleared else seen, mentioned)
         if outcome is not None:
             return await _instead(write, outcome, outranked)
-    raise Conflict("the same memory is being changed at this moment; try again")
+    raise StateConflict("the same memory is being changed at this moment; try again")
 
 
-async def _placed(write: Write, fresh: Fresh, seen: Seen, mentioned: tuple[Mention, ...]) -> Outcome | None:
+async def _placed(write: Write, fresh: Candidate, seen: LookupResult, mentioned: tuple[Mention, ...]) -> Outcome | None:
     """Count the memory into one that is there, or store it; ``None`` when another one came first."""
     memory, past, decision = fresh.memory, seen.past, None
     if seen.there is not None:
@@ -139,7 +139,7 @@ async def _placed(write: Write, fresh: Fresh, seen: Seen, mentioned: tuple[Menti
     return await _stored(write, fresh, decision, named)
 
 
-async def _makes_room(write: Write, there: Memory, fresh: Fresh, outranked: list[Memory]) -> bool:
+async def _makes_room(write: Write, there: Memory, fresh: Candidate, outranked: list[Memory]) -> bool:
     """Take a memory of the new one's value or name out of its way when it is over, or is outranked: noted for later."""
     if is_over(there, fresh.memory, write.now):
         await retire(write, there)
@@ -174,9 +174,11 @@ async def _instead(write: Write, outcome: Outcome, outranked: Sequence[Memory]) 
     return replace(outcome, outcome=done, overruled=(*(each.id for each in outranked), *outcome.overruled))
 
 
-async def _looked(write: Write, fresh: Fresh, mentioned: tuple[Mention, ...]) -> Seen:
+async def _looked(write: Write, fresh: Candidate, mentioned: tuple[Mention, ...]) -> LookupResult:
     memory = fresh.memory
-    return await write.uow.look(Look(memory, fresh.material, beside(write, memory), NEIGHBOURS, mentioned))
+    return await write.uow.look(
+        WriteLookup(memory, fresh.material, neighbour_scope(write, memory), NEIGHBOURS, mentioned)
+    )
 
 
 def _put_anew(past: Memory, new: Memory) -> bool:
@@ -184,15 +186,15 @@ def _put_anew(past: Memory, new: Memory) -> bool:
     return is_item(new.external_id) and past.value_hash != new.value_hash
 
 
-async def _decided(write: Write, fresh: Fresh, near: Sequence[tuple[Memory, float]] | None = None) -> Decision:
+async def _decided(write: Write, fresh: Candidate, near: Sequence[tuple[Memory, float]] | None = None) -> WriteDecision:
     around = await neighbours(write, fresh.memory, fresh.material, fresh.placed, near)
     now = max(write.now, fresh.memory.recorded_at)  # which is ahead of a clock that was put back
-    past = await superseded(write, fresh.memory, fresh.material, fresh.placed)
+    past = await later_superseded(write, fresh.memory, fresh.material, fresh.placed)
     decision = decide(fresh.memory, around, write.policy.merging.bands_for(write.model), now, past=past)
     return await exact(write, decision, said_at(fresh.memory))
 
 
-async def _in_time(write: Write, there: Memory, fresh: Fresh) -> Decision | None:
+async def _in_time(write: Write, there: Memory, fresh: Candidate) -> WriteDecision | None:
     """What to do with a memory of an active one's value that was said before that one; ``None`` for any other."""
     new = fresh.memory
     named = there.external_id is not None and there.external_id == new.external_id
@@ -203,7 +205,7 @@ async def _in_time(write: Write, there: Memory, fresh: Fresh) -> Decision | None
     return await _decided(write, fresh)
 
 
-def _is_apart(decision: Decision, there: Memory) -> bool:
+def _is_apart(decision: WriteDecision, there: Memory) -> bool:
     """Whether another value held between a late memory and the active one of its value."""
     if decision.action is Action.MERGE:
         return decision.targets[0].memory.id != there.id
@@ -211,11 +213,11 @@ def _is_apart(decision: Decision, there: Memory) -> bool:
 
 
 def _refused(write: Write, memory: Memory) -> Outcome:
-    write.refused(memory)
+    write.record_refusal(memory)
     return Outcome("refused", memory)
 
 
-async def _promoted(write: Write, there: Memory, fresh: Fresh) -> Outcome | None:
+async def _promoted(write: Write, there: Memory, fresh: Candidate) -> Outcome | None:
     """Believe what was disputed, when somebody says it who outweighs what it disputes."""
     if there.trust_state is not TrustState.DISPUTED or not same_store(there, fresh.memory):
         return None
@@ -229,49 +231,49 @@ async def _promoted(write: Write, there: Memory, fresh: Fresh) -> Outcome | None
     for target in decision.targets:
         await supersede(write, target.memory, sure, _why(target))
     fresh.placed.forget(gone)
-    said = Restated(fresh.memory, Joining.MENTION)
+    said = Restatement(fresh.memory, Joining.MENTION)
     told = evidence(fresh.memory, was="disputed")
-    write.changed(HistoryEvent.CONFIRM, ChangeEvent.CREATED, sure, there, told, said=said)
+    write.record_change(HistoryEvent.CONFIRM, ChangeEvent.CREATED, sure, there, told, said=said)
     return Outcome("superseded" if gone else "updated", sure, overruled=gone)
 
 
-async def _mentioned(write: Write, there: Memory, fresh: Fresh, decision: Decision | None = None) -> Outcome:
+async def _mentioned(write: Write, there: Memory, fresh: Candidate, decision: WriteDecision | None = None) -> Outcome:
     """Count the memory into the one of its value or name, which takes what the new one says besides."""
     new = fresh.memory
     if not same_store(there, new) or (there.category, there.type) != (new.category, new.type):
-        raise Conflict("external_id: is taken; choose another", field="external_id")
+        raise StateConflict("external_id: is taken; choose another", field="external_id")
     if there.value_hash != new.value_hash:
         await _require_readable(write, there, fresh)
     again = _counted(write, there, new)
     if decision is not None:
         await adjust(write, again, said_at(new), decision, fresh.placed)
     if there.value_hash == new.value_hash and weight(there) == new.authority:
-        text = joined(there.text, new.text)
+        text = merge_texts(there.text, new.text)
         if text != again.text:
             return await _rewritten(write, there, replace(again, text=text), fresh, _times(there, new), Joining.MENTION)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
     meta = evidence(new, mention_count=again.mention_count, **fresh.drawn_by, **_times(there, new))
-    write.changed(HistoryEvent.MENTION, None, again, there, meta, said=Restated(new, Joining.MENTION))
+    write.record_change(HistoryEvent.MENTION, None, again, there, meta, said=Restatement(new, Joining.MENTION))
     return Outcome("duplicate", again)
 
 
-async def _told_before(write: Write, past: Memory, fresh: Fresh) -> Outcome:
+async def _told_before(write: Write, past: Memory, fresh: Candidate) -> Outcome:
     """A record that was overruled since is no news when it is sent again."""
     await _require_readable(write, past, fresh)
     return Outcome("duplicate", past)
 
 
-async def _require_readable(write: Write, there: Memory, fresh: Fresh) -> None:
+async def _require_readable(write: Write, there: Memory, fresh: Candidate) -> None:
     """What was found by its name alone must not open another category."""
     allowed = write.policy.allowlist(fresh.agent).read
     scope = read_scope(write.principal, write.policy, allowed, write.now)
     scope = replace(scope, states=(there.state,), trust_states=tuple(TrustState))
     if await write.uow.memories.find(scope, there.id) is None:
-        raise Conflict("external_id: is taken; choose another", field="external_id")
+        raise StateConflict("external_id: is taken; choose another", field="external_id")
 
 
-async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
+async def _merged(write: Write, fresh: Candidate, decision: WriteDecision) -> Outcome:
     """Count the memory into the one that says the same, which takes the newer words if they may replace its own."""
     (target,) = decision.targets
     there, new = target.memory, fresh.memory
@@ -280,17 +282,19 @@ async def _merged(write: Write, fresh: Fresh, decision: Decision) -> Outcome:
     meta = _times(there, new) | _why(target) | {"said": new.text.content, "words": compared_in(there, new)}
     meta |= fresh.drawn_by
     if decision.action is Action.UPDATE:
-        text = joined(there.text, new.text, newer=True)
+        text = merge_texts(there.text, new.text, newer=True)
         return await _rewritten(write, there, replace(again, text=text), fresh, meta, Joining.UPDATE)
     await write.uow.memories.replace(again, None)
     fresh.placed.note(again, None)
     told = ChangeEvent.MERGED if again.state is State.ACTIVE else None
-    write.changed(HistoryEvent.MERGE, told, again, there, evidence(new, **meta), said=Restated(new, Joining.MERGE))
+    write.record_change(
+        HistoryEvent.MERGE, told, again, there, evidence(new, **meta), said=Restatement(new, Joining.MERGE)
+    )
     return Outcome("duplicate" if there.value_hash == new.value_hash else "merged", again)
 
 
 async def _rewritten(
-    write: Write, there: Memory, again: Memory, fresh: Fresh, meta: dict[str, object], how: Joining
+    write: Write, there: Memory, again: Memory, fresh: Candidate, meta: dict[str, object], how: Joining
 ) -> Outcome:
     """Give a memory the joined words; it is only counted when another one has exactly these."""
     kinds = tuple(sorted({*there.pii, *fresh.memory.pii}))
@@ -302,13 +306,15 @@ async def _rewritten(
     if not await write.uow.memories.replace(changed, material):
         same = replace(again, text=there.text)
         await write.uow.memories.replace(same, None)
-        write.changed(
-            HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told, said=Restated(fresh.memory, Joining.MERGE)
+        write.record_change(
+            HistoryEvent.MERGE, ChangeEvent.MERGED, same, there, told, said=Restatement(fresh.memory, Joining.MERGE)
         )
         return Outcome("merged", same)
     await note_mentions(write, changed)
     fresh.placed.note(changed, write.vector(material))
-    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told, said=Restated(fresh.memory, how))
+    write.record_change(
+        HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, told, said=Restatement(fresh.memory, how)
+    )
     return Outcome("updated", changed)
 
 
@@ -333,7 +339,7 @@ def _counted(write: Write, there: Memory, new: Memory) -> Memory:
     return replace(said_again(there, new), updated_at=write.now, version=there.version + 1)
 
 
-async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequence[UUID]) -> Outcome | None:
+async def _stored(write: Write, fresh: Candidate, decision: WriteDecision, named: Sequence[UUID]) -> Outcome | None:
     """Insert the memory, with what it does to others; ``None`` when another one of its value or name came first."""
     memory, targets = _as_decided(write, fresh.memory, decision), decision.targets
     graph = write.uow.graph
@@ -369,21 +375,21 @@ async def _stored(write: Write, fresh: Fresh, decision: Decision, named: Sequenc
     about: dict[str, object] = {"concerns": [_concerning(memory, n) for n in targets]} if targets else {}
     if outcome == "outdated":
         about |= own_end(fresh.memory)
-    write.changed(event, change, memory, None, evidence(memory, **fresh.drawn_by, **about))
+    write.record_change(event, change, memory, None, evidence(memory, **fresh.drawn_by, **about))
     if near := (*decision.links, *targets, *decision.overruled, *decision.suspected):
-        write.compared(max(_strength(each) for each in near))
-    write.linked(memory, [Linked(n.memory, RELATED, _strength(n)) for n in decision.links])
+        write.record_similarity(max(_strength(each) for each in near))
+    write.record_links(memory, [LinkChange(n.memory, RELATED, _strength(n)) for n in decision.links])
     return Outcome(
         outcome, memory, overruled=tuple(n.memory.id for n in (*targets, *decision.overruled)), conflicts=conflicts
     )
 
 
-def _as_decided(write: Write, memory: Memory, decision: Decision) -> Memory:
+def _as_decided(write: Write, memory: Memory, decision: WriteDecision) -> Memory:
     match decision.action:
         case Action.DISPUTE:
             return replace(memory, trust_state=TrustState.DISPUTED)
         case Action.OUTDATED:
-            return outdated(write, memory, decision)
+            return as_outdated(write, memory, decision)
         case Action.SUPERSEDE:
             return replace(memory, valid_from=memory.valid_from or said_at(memory))
         case _:

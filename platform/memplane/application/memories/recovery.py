@@ -10,11 +10,11 @@ from memplane.application.memories.authorization import MISSING, has_expired, re
 from memplane.application.memories.gateway import Gateway, Write, clean_id
 from memplane.application.memories.placement import Outcome
 from memplane.application.memories.restoration import RESTORABLE, bring_back
-from memplane.application.memories.supersession import Placed
+from memplane.application.memories.supersession import PendingWrites
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import Conflict, Invalid, LimitExceeded, MemplaneError, NotFound
+from memplane.domain.errors import InvalidRequest, LimitExceeded, MemplaneError, RecordNotFound, StateConflict
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.memory.memory import Memory, State, TrustState
 from memplane.domain.memory.scope import Filters, Scope, read_scope
@@ -28,7 +28,7 @@ _OF_ONE = frozenset({"conflict", "value_rejected", "trust_too_low", "invalid_req
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RecoverySelection:
     """One memory, or those of a user.
 
     Attributes:
@@ -49,7 +49,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Unrestored:
+class RecoveryFailure:
     """A memory that could not be brought back, and why."""
 
     memory_id: UUID
@@ -57,15 +57,15 @@ class Unrestored:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveryPage:
     """What was brought back; ``next`` is where the next page begins."""
 
-    done: Sequence[Outcome | Unrestored]
+    done: Sequence[Outcome | RecoveryFailure]
     next: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class PurgeResult:
     """How many memories were removed for good, and whether more are left of those that were asked for."""
 
     count: int
@@ -81,7 +81,9 @@ class Recovery:
         self._gateway = gateway
         self._clock = clock
 
-    async def restore(self, principal: Principal, chosen: Chosen, *, once: Once[Recovered] | None = None) -> Recovered:
+    async def restore(
+        self, principal: Principal, chosen: RecoverySelection, *, once: Once[RecoveryPage] | None = None
+    ) -> RecoveryPage:
         """Bring one memory back, or those of a user that were deleted or archived since a moment.
 
         The one takes the place of what contradicts it; several do not, and the newer ones come first. What a person
@@ -96,14 +98,14 @@ class Recovery:
             Invalid, LimitExceeded: it is not said what, or too much.
         """
         policy, now, scope = self._begin(principal, chosen)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         page, more = await self._page(principal, scope, chosen)
         materials = await self._gateway.material(*(each.text for each in page))
         alone = chosen.memory_id is not None
 
-        async def work(write: Write) -> Recovered:
-            done: list[Outcome | Unrestored] = []
-            several = None if alone else Placed()
+        async def work(write: Write) -> RecoveryPage:
+            done: list[Outcome | RecoveryFailure] = []
+            several = None if alone else PendingWrites()
             for each, material in zip(page, materials, strict=True):
                 try:
                     async with write.attempt():
@@ -111,17 +113,22 @@ class Recovery:
                 except MemplaneError as error:
                     if alone or error.code not in _OF_ONE:
                         raise
-                    done.append(Unrestored(each.id, error))
+                    done.append(RecoveryFailure(each.id, error))
             for user in sorted({each.user_id for each in page}):
                 await write.settle(user, None)
-            return Recovered(done, page[-1].id if more else None)
+            return RecoveryPage(done, page[-1].id if more else None)
 
         users = {each.user_id for each in page}
         return await self._gateway.run(principal.as_operator(), policy, now, work, users=users, once=once)
 
     async def purge(
-        self, principal: Principal, chosen: Chosen, *, early: bool = False, once: Once[Removed] | None = None
-    ) -> Removed:
+        self,
+        principal: Principal,
+        chosen: RecoverySelection,
+        *,
+        early: bool = False,
+        once: Once[PurgeResult] | None = None,
+    ) -> PurgeResult:
         """Remove one deleted memory for good, or those of a user: what is due, or all that is deleted.
 
         Args:
@@ -136,31 +143,31 @@ class Recovery:
             Conflict: the one is not deleted, or not due.
         """
         policy, now, scope = self._begin(principal, chosen)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         users: frozenset[str] = frozenset(() if chosen.user_id is None else (scope.filters.user_id or "",))
         if chosen.memory_id is not None:
             users = frozenset({(await self._one(principal, scope, chosen.memory_id)).user_id})
 
-        async def work(write: Write) -> Removed:
+        async def work(write: Write) -> PurgeResult:
             due = None if early else now
-            found = await write.uow.upkeep.deleted(scope, chosen.memory_id, due, chosen.limit + 1)
+            found = await write.uow.upkeep.lock_deleted(scope, chosen.memory_id, due, chosen.limit + 1)
             if chosen.memory_id is not None and not found:
-                raise Conflict("the memory is not deleted, or can still be restored; the latter goes with `early`")
+                raise StateConflict("the memory is not deleted, or can still be restored; the latter goes with `early`")
             gone = found[: chosen.limit]
             for each in gone:
-                write.removed(each)
+                write.record_purge(each)
             await write.uow.upkeep.purge(gone)
             for user in users:
                 await write.settle(user, None)
-            return Removed(len(gone), len(found) > len(gone))
+            return PurgeResult(len(gone), len(found) > len(gone))
 
         return await self._gateway.run(principal.as_operator(), policy, now, work, users=users, once=once)
 
-    def _begin(self, principal: Principal, chosen: Chosen) -> tuple[Policy, datetime, Scope]:
+    def _begin(self, principal: Principal, chosen: RecoverySelection) -> tuple[Policy, datetime, Scope]:
         policy, now = self._gateway.begin(principal, KeyScope.ADMIN)
         require_full(principal, "restore and purge what is another's")
         if (chosen.memory_id is None) == (chosen.user_id is None):
-            raise Invalid("memory_id, user_id: name one of the two", field="memory_id")
+            raise InvalidRequest("memory_id, user_id: name one of the two", field="memory_id")
         if not 1 <= chosen.limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {chosen.limit}, it must be 1 to {MAX_PAGE}", field="limit")
         filters = Filters(user_id=clean_id(chosen.user_id, "user_id"))
@@ -168,7 +175,9 @@ class Recovery:
         whole = replace(scope, turns=False, states=tuple(State), trust_states=tuple(TrustState), expired=True)
         return policy, now, whole
 
-    async def _page(self, principal: Principal, scope: Scope, chosen: Chosen) -> tuple[Sequence[Memory], bool]:
+    async def _page(
+        self, principal: Principal, scope: Scope, chosen: RecoverySelection
+    ) -> tuple[Sequence[Memory], bool]:
         if chosen.memory_id is not None:
             return [await self._one(principal, scope, chosen.memory_id)], False
         since = replace(scope.filters, updated_after=chosen.since)
@@ -183,19 +192,19 @@ class Recovery:
         async with self._storage.reading(principal.reach) as reader:
             memory = await reader.whole(scope, memory_id)
         if memory is None:
-            raise NotFound(MISSING)
+            raise RecordNotFound(MISSING)
         return memory
 
 
 async def _restored(
-    write: Write, scope: Scope, memory: Memory, material: SearchMaterial, several: Placed | None
+    write: Write, scope: Scope, memory: Memory, material: SearchMaterial, several: PendingWrites | None
 ) -> Outcome:
     now = await write.uow.memories.lock(scope, memory.id)
     if now is None:
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     lost = now.state in RESTORABLE or has_expired(now, write.now)
     if not lost or now.text != memory.text:
-        raise Conflict(f"the memory is {now.state}, or is being changed at this moment", state=now.state.value)
+        raise StateConflict(f"the memory is {now.state}, or is being changed at this moment", state=now.state.value)
     return await bring_back(write, scope, now, material, several)
 
 

@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from memplane.application.consent.proposals import grave
+from memplane.application.consent.proposals import field_namespace
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import require_full
 from memplane.application.memories.gateway import Gateway, Write, clean_id
 from memplane.application.memories.recovery import reachable
-from memplane.application.ports import Clock, Policies, Reader, Storage
-from memplane.application.records import BuriedQuery, BuriedValues, ProposalQuery
+from memplane.application.ports import Clock, Policies, Storage, TenantReader
+from memplane.application.records import ProposalQuery, TombstonedValues, TombstoneQuery
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import LimitExceeded, NotFound, UserForbidden
+from memplane.domain.errors import LimitExceeded, RecordNotFound, UserForbidden
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.language.text import normalise
 from memplane.domain.memory.history import HistoryEvent
@@ -23,12 +23,12 @@ from memplane.domain.memory.scope import Scope, read_scope
 from memplane.domain.memory.turn_hashes import IDS, NAMES
 from memplane.domain.memory.undo_records import UndoKind
 from memplane.domain.policy.policy import Policy
-from memplane.domain.privacy.erasure import TURNS, Grave
+from memplane.domain.privacy.erasure import TURNS, TombstoneKeyring
 
 MAX_PAGE = 200
 MAX_REASON = 63
 MISSING = "no such tombstone"
-_FIELD = grave("")
+_FIELD = field_namespace("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RefusedValues:
         memory_id: that memory.
     """
 
-    buried: BuriedValues
+    buried: TombstonedValues
     user_id: str | None
     words: str | None = None
     memory_id: UUID | None = None
@@ -91,7 +91,7 @@ class LiftedVerdict:
     memories: tuple[UUID, ...] = field(default=())
 
 
-class Verdicts:
+class RefusedValueReview:
     """Lists and lifts what refuses values, for fully trusted keys with ``consent:review``."""
 
     def __init__(self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock) -> None:
@@ -124,7 +124,7 @@ class Verdicts:
             scopes = scopes and await self._subjects(principal, scopes)
         elif scopes is None:
             scopes = principal.users
-        query = BuriedQuery(principal.tenant, _places(policy, categories), scopes, wanted.erased)
+        query = TombstoneQuery(principal.tenant, _places(policy, categories), scopes, wanted.erased)
         async with self._storage.reading(principal.reach) as reader:
             await require_unmerged(reader, principal, user)
             found = await reader.verdicts(query, before=before, limit=limit + 1)
@@ -146,7 +146,7 @@ class Verdicts:
         policy, now = self._gateway.begin(principal, KeyScope.CONSENT)
         require_full(principal, "lift a verdict")
         categories = reachable(principal, policy, agent)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         why = normalise(reason, "reason")[:MAX_REASON] if reason else None
 
         async def work(write: Write) -> LiftedVerdict:
@@ -161,11 +161,11 @@ class Verdicts:
             return await write.uow.erasures.keys()
 
         found = await self._gateway.run(principal, self._policies.current, self._clock(), keys)
-        return frozenset(Grave.of(key, user).subject for key in found for user in users)
+        return frozenset(TombstoneKeyring.of(key, user).subject for key in found for user in users)
 
     async def _words(
-        self, reader: Reader, principal: Principal, policy: Policy, categories: tuple[str, ...],
-        found: Sequence[BuriedValues],
+        self, reader: TenantReader, principal: Principal, policy: Policy, categories: tuple[str, ...],
+        found: Sequence[TombstonedValues],
     ) -> Mapping[UUID, tuple[UUID | None, str]]:  # fmt: skip
         """By subject the memory and its words, or the words of a proposal, as far as the caller may read them."""
         subjects = [each.subject for each in found if each.subject is not None]
@@ -205,10 +205,10 @@ def _places(policy: Policy, categories: Sequence[str]) -> tuple[str, ...]:
     """The categories, and what values are buried under besides that belongs to them."""
     fields = [name for name in sorted(policy.consent.sensitive) if policy.home_of(name, "") in categories]
     turns = (IDS, NAMES, TURNS) if policy.turns_category in categories else ()
-    return (*categories, *map(grave, fields), *turns)
+    return (*categories, *map(field_namespace, fields), *turns)
 
 
-def _shown(buried: BuriedValues, words: Mapping[UUID, tuple[UUID | None, str]], *, erased: bool) -> RefusedValues:
+def _shown(buried: TombstonedValues, words: Mapping[UUID, tuple[UUID | None, str]], *, erased: bool) -> RefusedValues:
     memory, said = words.get(buried.subject, (None, None)) if buried.subject else (None, None)
     return RefusedValues(buried, None if erased else buried.scope, said, memory)
 
@@ -226,13 +226,13 @@ async def _lifted(write: Write, verdict_id: UUID, places: Collection[str], reaso
     await write.uow.lock_users([found.scope])
     found = await tombstones.verdict(verdict_id)
     if found is None or not _reaches(write.principal, found.scope, found.places, places):
-        raise NotFound(MISSING)
+        raise RecordNotFound(MISSING)
     rows = await tombstones.lift_verdict(verdict_id)
     memories = await tombstones.rejected_at(found.scope, found.ts)
     for memory in memories:
         await _believed_again(write, memory, verdict_id)
     write.undoing(UndoKind.VERDICT, found.scope, verdict_id, {"rows": rows})
-    write.lifted(found, {"reason": reason, "values": len(rows)})
+    write.record_lift(found, {"reason": reason, "values": len(rows)})
     await write.settle(found.scope, None)
     return LiftedVerdict("lifted", verdict_id, len(rows), tuple(each.id for each in memories))
 
@@ -249,7 +249,7 @@ def _again(
         reached, user = note.get("places"), note.get("scope")
         if isinstance(reached, list) and _reaches(principal, str(user), reached, places):
             return LiftedVerdict("unchanged", verdict_id)
-    raise NotFound(MISSING)
+    raise RecordNotFound(MISSING)
 
 
 def _reaches(principal: Principal, scope: str, reached: Collection[str], places: Collection[str]) -> bool:
@@ -263,4 +263,4 @@ async def _believed_again(write: Write, memory: Memory, verdict_id: UUID) -> Non
     trust = TrustState(was) if isinstance(was, str) and was in set(TrustState) else TrustState.CANDIDATE
     free = replace(memory, trust_state=trust, updated_at=write.now, version=memory.version + 1)
     await write.uow.memories.replace(free, None)
-    write.changed(HistoryEvent.LIFT, None, free, memory, {"verdict": str(verdict_id)})
+    write.record_change(HistoryEvent.LIFT, None, free, memory, {"verdict": str(verdict_id)})

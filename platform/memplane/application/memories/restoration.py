@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from memplane.application.consent.proposals import claims_of, grave, held_back
+from memplane.application.consent.proposals import claims_of, field_namespace, require_consent
 from memplane.application.memories.authorization import has_expired, require_weight
 from memplane.application.memories.gateway import Write
 from memplane.application.memories.placement import Outcome
 from memplane.application.memories.supersession import (
     OWN_END,
     RESTORED,
-    Placed,
+    PendingWrites,
     expire,
     is_rejected,
     neighbours,
@@ -21,9 +21,9 @@ from memplane.application.memories.supersession import (
     said_now,
 )
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.records import Burial
-from memplane.domain.errors import Conflict, ValueRejected
-from memplane.domain.language.comparison.comparison import Verdict
+from memplane.application.records import TombstoneOrigin
+from memplane.domain.errors import StateConflict, ValueRejected
+from memplane.domain.language.comparison.comparison import ComparisonVerdict
 from memplane.domain.language.text import instant
 from memplane.domain.memory.conflict_verdicts import ConflictVerdict
 from memplane.domain.memory.delta import ChangeEvent
@@ -40,7 +40,7 @@ _MAX_STEPS = 20
 
 
 async def bring_back(
-    write: Write, scope: Scope, memory: Memory, material: SearchMaterial, several: Placed | None = None
+    write: Write, scope: Scope, memory: Memory, material: SearchMaterial, several: PendingWrites | None = None
 ) -> Outcome:
     """Make a locked memory active again, in the place of what contradicts it by now; the caller settles the write.
 
@@ -65,9 +65,9 @@ async def bring_back(
     check_transition(memory.state, State.ACTIVE)
     expired = memory.expires_at is not None and memory.expires_at <= write.now
     if expired and several is not None:
-        raise Conflict("it has expired; to keep it from now on, restore it by its id")
+        raise StateConflict("it has expired; to keep it from now on, restore it by its id")
     await _require_unrejected(write, memory)
-    if waiting := await held_back(write, memory, await claims_of(write, memory), scope.categories):
+    if waiting := await require_consent(write, memory, await claims_of(write, memory), scope.categories):
         return waiting
     until = memory.valid_until if memory.superseded_at is None else await _own_end(write, memory)
     back = replace(
@@ -79,26 +79,26 @@ async def bring_back(
         later = await _locked(write, scope, await _successors(write, scope, memory))
         if several is None:
             ruled = await overrule(write, await said_now(write, back), material, {"verdict": RESTORED}, later)
-            back, overruled = ruled.memory, ruled.concerned
+            back, overruled = ruled.memory, ruled.memory_ids
         else:
             await _require_unrivalled(write, back, material, later, several)
     if back.state is State.SUPERSEDED:
         end = own_end(replace(back, valid_until=until))
-        done = await kept(write, memory, back, HistoryEvent.RESTORE, None, **end)
+        done = await store_change(write, memory, back, HistoryEvent.RESTORE, None, **end)
         return replace(done, outcome="outdated", overruled=overruled)
-    done = await kept(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
+    done = await store_change(write, memory, back, HistoryEvent.RESTORE, ChangeEvent.RESTORED)
     await _reconcile(write, memory, overruled)
     if several is not None:
         several.note(done.memory, write.vector(material))
     return replace(done, outcome="restored", overruled=overruled)
 
 
-async def bury(write: Write, memory: Memory, reason: str) -> None:
+async def add_tombstones(write: Write, memory: Memory, reason: str) -> None:
     """Let the values that a memory states be refused from now on, whoever says them."""
-    from_now = Burial(reason, write.principal.actor, write.now, memory.id)
-    await write.uow.tombstones.bury(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
+    from_now = TombstoneOrigin(reason, write.principal.actor, write.now, memory.id)
+    await write.uow.tombstones.add(memory.user_id, memory.category, rejected_keys(memory.text), from_now)
     for stated in await claims_of(write, memory):
-        await write.uow.tombstones.bury(memory.user_id, grave(stated.field), [stated.key[1]], from_now)
+        await write.uow.tombstones.add(memory.user_id, field_namespace(stated.field), [stated.key[1]], from_now)
 
 
 async def _require_unrejected(write: Write, memory: Memory) -> None:
@@ -119,19 +119,19 @@ async def _lift(write: Write, memory: Memory) -> None:
     tombstones, then = write.uow.tombstones, memory.updated_at  # nothing changes a deleted memory
     await tombstones.lift(memory.user_id, memory.category, rejected_keys(memory.text), then)
     for stated in await claims_of(write, memory):
-        await tombstones.lift(memory.user_id, grave(stated.field), [stated.key[1]], then)
+        await tombstones.lift(memory.user_id, field_namespace(stated.field), [stated.key[1]], then)
 
 
 async def _require_unrivalled(
-    write: Write, back: Memory, material: SearchMaterial, later: Sequence[Memory], several: Placed
+    write: Write, back: Memory, material: SearchMaterial, later: Sequence[Memory], several: PendingWrites
 ) -> None:
     around = await neighbours(write, back, material, several)
-    if any(n.verdict is Verdict.SAME and same_store(n.memory, back) for n in around):
-        raise Conflict("another memory of this user and category says this already")
+    if any(n.verdict is ComparisonVerdict.SAME and same_store(n.memory, back) for n in around):
+        raise StateConflict("another memory of this user and category says this already")
     if is_ended(back, write.now) or is_to_come(back, write.now):
         return
     if any(each.state is State.ACTIVE for each in later) or any(n.verdict in OVERRULES for n in around):
-        raise Conflict("another memory contradicts it by now; to put it in that one's place, restore it by its id")
+        raise StateConflict("another memory contradicts it by now; to put it in that one's place, restore it by its id")
 
 
 async def _successors(write: Write, scope: Scope, memory: Memory) -> list[UUID]:
@@ -175,7 +175,7 @@ async def _locked(write: Write, scope: Scope, ids: Sequence[UUID]) -> list[Memor
     return [each for each in found if each is not None and each.state in (State.ACTIVE, State.SUPERSEDED)]
 
 
-async def kept(
+async def store_change(
     write: Write, before: Memory, after: Memory, event: HistoryEvent, told: ChangeEvent | None = None, **meta: object
 ) -> Outcome:
     """Store a changed memory, and note why.
@@ -185,6 +185,6 @@ async def kept(
     """
     changed = replace(after, updated_at=write.now, version=before.version + 1)
     if not await write.uow.memories.replace(changed, None):
-        raise Conflict("another memory of this user and category says exactly this already")
-    write.changed(event, told, changed, before, meta)
+        raise StateConflict("another memory of this user and category says exactly this already")
+    write.record_change(event, told, changed, before, meta)
     return Outcome("updated", changed)

@@ -6,38 +6,45 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.consent.proposals import change_held_back, held_back, seen_in
+from memplane.application.consent.proposals import require_consent, require_consent_to_change, seen_in
 from memplane.application.limits.idempotency import Once
 from memplane.application.limits.offload import in_thread
 from memplane.application.limits.quotas import charge
-from memplane.application.memories.authorization import AUTHORITY, LASTING, found, locked, require_full, require_weight
-from memplane.application.memories.cascade_delete import follow
+from memplane.application.memories.authorization import (
+    AUTHORITY,
+    LASTING,
+    find_target,
+    lock_target,
+    require_full,
+    require_weight,
+)
+from memplane.application.memories.cascade_delete import cascade_delete
 from memplane.application.memories.conflicts import rejudge
 from memplane.application.memories.gateway import Gateway, Write, clean_id
-from memplane.application.memories.placement import STORED, Fresh, Outcome, note_mentions, place
-from memplane.application.memories.restoration import bury
+from memplane.application.memories.placement import STORED, Candidate, Outcome, note_mentions, place
+from memplane.application.memories.restoration import add_tombstones
 from memplane.application.memories.shared_memories import owner_of, require_shareable
 from memplane.application.memories.supersession import (
-    Placed,
-    Ruled,
-    deleted,
+    OverruleResult,
+    PendingWrites,
+    as_deleted,
     overrule,
     own_end,
     refuse_rejected,
-    rejected,
+    rejection_error,
     said_now,
 )
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.domain.errors import (
-    Conflict,
-    Invalid,
     InvalidInterval,
+    InvalidRequest,
     LessTrustedWords,
-    VersionConflict,
+    StateConflict,
+    VersionMismatch,
     VisibilityForbidden,
 )
 from memplane.domain.identity.principal import Principal
-from memplane.domain.memory.attributes import checked
+from memplane.domain.memory.attributes import check_attributes
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.items import no_item
@@ -55,10 +62,10 @@ from memplane.domain.memory.memory import (
 )
 from memplane.domain.memory.merging import value_hash
 from memplane.domain.memory.scope import Scope, read_scope, trust_levels
-from memplane.domain.memory.writing import Style, constrain, numbered, style_warnings
+from memplane.domain.memory.writing import Style, constrain, number_lines, style_warnings
 from memplane.domain.policy.policy import Policy, Speaker, Trust
 from memplane.domain.privacy import pii
-from memplane.domain.privacy.screening import screened, screened_values
+from memplane.domain.privacy.screening import screen_text, screened_values
 
 _MISSING = "no such memory"
 _TRIES = 20
@@ -135,16 +142,16 @@ class Remember:
         try:
             memory = await in_thread(prepare, principal, policy, new, now, speaker, source)
             await self._gateway.require_sources(sources_scope(principal, policy, speaker, now), memory.source_ids)
-        except Invalid:
-            await self._gateway.replayed(principal, once)  # what could be stored then may be too late now
+        except InvalidRequest:
+            await self._gateway.raise_if_done(principal, once)  # what could be stored then may be too late now
             raise
-        fresh = Fresh(memory, await self._gateway.material_of(memory.text), speaker)
+        fresh = Candidate(memory, await self._gateway.material_of(memory.text), speaker)
         sensitive = await seen_in(policy, memory)
 
         async def work(write: Write) -> Outcome:
-            placed = await held_back(write, memory, sensitive, policy.allowlist(speaker).read)
+            placed = await require_consent(write, memory, sensitive, policy.allowlist(speaker).read)
             if placed is None:  # a transaction that begins anew has placed nothing yet
-                placed = await place(write, replace(fresh, placed=Placed()))
+                placed = await place(write, replace(fresh, placed=PendingWrites()))
             await charge(write, memory.user_id, stores=placed.outcome in STORED)
             # a memory that was there already may lie in another thread: the caller's own is told
             placed = replace(placed, rev=await write.settle(memory.user_id, memory.thread_id))
@@ -153,7 +160,7 @@ class Remember:
 
         done = await self._gateway.run(principal, policy, now, work, users=[memory.user_id], once=once)
         if done.outcome == "refused":
-            raise rejected()
+            raise rejection_error()
         return done
 
     async def update(
@@ -183,18 +190,18 @@ class Remember:
         policy, now = self._gateway.begin(principal)
         speaker = principal.act_as(agent)
         if unknown := set(changes) - TEXT_FIELDS - RECORD_FIELDS:
-            raise Invalid(f"these fields cannot be changed: {', '.join(sorted(unknown))}")
+            raise InvalidRequest(f"these fields cannot be changed: {', '.join(sorted(unknown))}")
         if "category" in changes:
             policy.check_write(speaker, str(changes["category"]))
         for _ in range(_TRIES):
-            read = partial(found, agent=speaker, memory_id=memory_id, version=version)
+            read = partial(find_target, agent=speaker, memory_id=memory_id, version=version)
             before = await self._gateway.run(principal, policy, now, read)
             try:
                 return await self._replace(principal, policy, now, before, changes, speaker)
-            except VersionConflict:
+            except VersionMismatch:
                 if version is not None:
                     raise
-        raise Conflict("the memory is being changed at this moment; try again")
+        raise StateConflict("the memory is being changed at this moment; try again")
 
     async def _replace(
         self,
@@ -217,22 +224,22 @@ class Remember:
         material = await self._gateway.material_of(changed.text) if _says(before) != _says(changed) else None
 
         async def work(write: Write) -> Outcome:
-            current = await locked(write, speaker, before.id, before.version)
+            current = await lock_target(write, speaker, before.id, before.version)
             if set(changes) - ANYONES:
                 require_weight(principal, current)
             if _same(current, changed):
                 return Outcome("unchanged", current, None)
-            ruled = Ruled(changed)
+            ruled = OverruleResult(changed)
             if material is not None:
                 await refuse_rejected(write, changed)
-                waiting = await change_held_back(write, current, changed, policy.allowlist(speaker).read)
+                waiting = await require_consent_to_change(write, current, changed, policy.allowlist(speaker).read)
                 if waiting is not None:
                     return replace(waiting, rev=await write.settle(changed.user_id, changed.thread_id))
                 said = changed if changed.text == current.text else await _said(write, changed, changes)
                 ruled = await _ruled(write, said, material)
             after = _hit(ruled.memory, current, write.now)
             if not await write.uow.memories.replace(after, material):
-                raise Conflict("another memory of this user and category says exactly this already")
+                raise StateConflict("another memory of this user and category says exactly this already")
             conflicts: tuple[UUID, ...] = ()
             if material is not None:
                 await note_mentions(write, after)
@@ -244,11 +251,11 @@ class Remember:
             over = after.state is State.SUPERSEDED
             meta |= own_end(changed) if over else {}
             told = ChangeEvent.SUPERSEDED if over else ChangeEvent.UPDATED
-            write.changed(HistoryEvent.UPDATE, told, after, current, meta)
+            write.record_change(HistoryEvent.UPDATE, told, after, current, meta)
             rev = await write.settle(after.user_id, after.thread_id)
             outcome = "outdated" if over else "updated"
             advised = style_warnings(after.text, after.type, policy.writing) if "content" in changes else ()
-            done = Outcome(outcome, after, rev, ruled.concerned, conflicts=conflicts, warnings=advised)
+            done = Outcome(outcome, after, rev, ruled.memory_ids, conflicts=conflicts, warnings=advised)
             return _readable(policy, speaker, done)
 
         return await self._gateway.run(principal, policy, now, work, users=[before.user_id])
@@ -277,16 +284,16 @@ class Remember:
         speaker = principal.act_as(agent)
 
         async def work(write: Write) -> Outcome:
-            before = await locked(write, speaker, memory_id, version, LASTING)
+            before = await lock_target(write, speaker, memory_id, version, LASTING)
             require_weight(principal, before)
             check_transition(before.state, State.SOFT_DELETED)
-            gone = deleted(write, before)
+            gone = as_deleted(write, before)
             await write.uow.memories.replace(gone, None)
             if tombstone:
-                await bury(write, before, "deleted")
+                await add_tombstones(write, before, "deleted")
             meta = {"tombstone": True} if tombstone else {}
-            write.changed(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before, meta)
-            await follow(write, [gone.id])
+            write.record_change(HistoryEvent.DELETE, ChangeEvent.SOFT_DELETED, gone, before, meta)
+            await cascade_delete(write, [gone.id])
             return Outcome("deleted", gone, await write.settle(gone.user_id, gone.thread_id))
 
         return await self._gateway.run(principal, policy, now, work)
@@ -334,7 +341,7 @@ def _composed(
     require_interval(new.valid_from, new.valid_until)
     rules = policy.category(new.category).pii
     style = _STYLES.get(source, Style.SUBJECTS)
-    text = screened(constrain(new.text, new.type, policy.writing, style), rules, policy.find_pii)
+    text = screen_text(constrain(new.text, new.type, policy.writing, style), rules, policy.find_pii)
     external_id = clean_id(new.external_id, "external_id")
     memory = Memory(
         id=new_id(),
@@ -365,7 +372,7 @@ def _composed(
         valid_from=new.valid_from,
         valid_until=new.valid_until,
         expires_at=new.expires_at,
-        attributes=screened_values(checked(new.attributes), rules, policy.find_pii),
+        attributes=screened_values(check_attributes(new.attributes), rules, policy.find_pii),
     )
     require_shareable(policy, memory, of_agent=style is Style.FULL)
     return memory
@@ -374,7 +381,7 @@ def _composed(
 def _lies_ahead(expires_at: object, now: datetime) -> None:
     """Refuse a memory that nobody would ever read."""
     if isinstance(expires_at, datetime) and expires_at <= now:
-        raise Invalid(
+        raise InvalidRequest(
             f"expires_at: {expires_at.isoformat()} is in the past; to take a memory out, delete it", field="expires_at"
         )
 
@@ -400,19 +407,19 @@ def _changed(before: Memory, changes: Mapping[str, object], policy: Policy, now:
         _lies_ahead(changed_end, now)
     rules = policy.category(str(record.get("category", before.category))).pii
     if "attributes" in record or moved:
-        attributes = checked(record.get("attributes", before.attributes) or {})  # type: ignore[arg-type]  # it checks every form
+        attributes = check_attributes(record.get("attributes", before.attributes) or {})  # type: ignore[arg-type]  # it checks every form
         record["attributes"] = screened_values(attributes, rules, policy.find_pii)
     if moved:
-        text = screened(text, rules, policy.find_pii)
+        text = screen_text(text, rules, policy.find_pii)
     if words:
         if "content" in words:
             words = {"narrative": None} | words  # what was too long in the older text went there
-        elif "steps" in words and text.content == numbered(text.steps):
-            words = words | {"content": numbered(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
+        elif "steps" in words and text.content == number_lines(text.steps):
+            words = words | {"content": number_lines(words["steps"])}  # type: ignore[arg-type]  # a tuple of steps
         renumbered = {"steps": ()} if "content" in words and "steps" not in words and text.steps else {}
         merged = replace(text, **(renumbered | words))  # type: ignore[arg-type]  # names checked by replace
         style = Style.FULL if {"content", "steps"} & words.keys() else Style.FREE
-        text = screened(constrain(merged, before.type, policy.writing, style), rules, policy.find_pii)
+        text = screen_text(constrain(merged, before.type, policy.writing, style), rules, policy.find_pii)
     if (words or moved) and "attributes" not in changes:
         before = no_item(before)
     kinds = pii.kinds(text.searchable(), policy.find_pii)
@@ -441,10 +448,10 @@ def _says(memory: Memory) -> tuple[object, ...]:
     return (memory.text, memory.category, memory.attributes, memory.valid_from, memory.valid_until)
 
 
-async def _ruled(write: Write, said: Memory, material: SearchMaterial) -> Ruled:
+async def _ruled(write: Write, said: Memory, material: SearchMaterial) -> OverruleResult:
     """A changed memory in its place in time; one that waits for a verdict overrules nothing."""
     if said.trust_state is TrustState.DISPUTED:
-        return Ruled(said)
+        return OverruleResult(said)
     return await overrule(write, said, material, {"verdict": "updated"}, forgiving=True)
 
 

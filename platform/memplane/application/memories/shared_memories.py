@@ -6,7 +6,7 @@ It is part of the recall of every user of the tenant, so a word of it reaches ev
 from memplane.application.consent.proposals import stated_in
 from memplane.application.memories.authorization import require_full
 from memplane.application.memories.gateway import clean_id
-from memplane.domain.errors import Invalid, UserForbidden, WritingConstraintViolated
+from memplane.domain.errors import InvalidRequest, UserForbidden, WritingConstraintViolated
 from memplane.domain.identity.principal import Principal
 from memplane.domain.memory.memory import SHARED, Memory
 from memplane.domain.memory.writing import require_no_user
@@ -53,7 +53,9 @@ def require_shareable(policy: Policy, memory: Memory, *, of_agent: bool = True) 
         return
     policy.check_shared(memory.category)
     if memory.thread_id is not None:
-        raise Invalid("thread_id: a conversation is a user's; leave it out, or name the user_id", field="thread_id")
+        raise InvalidRequest(
+            "thread_id: a conversation is a user's; leave it out, or name the user_id", field="thread_id"
+        )
     if of_agent:
         require_no_user(memory.text)
     for each in stated_in(policy, memory):
@@ -74,4 +76,6 @@ def refuse_conversations(user_id: str) -> None:
         Invalid: there is none.
     """
     if user_id == SHARED:
-        raise Invalid("record: a message of a conversation is a user's; import it with a user_id", field="record")
+        raise InvalidRequest(
+            "record: a message of a conversation is a user's; import it with a user_id", field="record"
+        )

@@ -12,9 +12,9 @@ from memplane.application.limits.offload import in_thread, offload
 from memplane.application.memories.authorization import AUTHORITY, require_weight
 from memplane.application.memories.gateway import Write
 from memplane.application.recall.search_material import SearchMaterial, Vector
-from memplane.application.records import Edge, Linked, Suspected
-from memplane.domain.errors import Conflict, ValueRejected
-from memplane.domain.language.comparison.comparison import Verdict
+from memplane.application.records import Edge, LinkChange, SuspectedConflicts
+from memplane.domain.errors import StateConflict, ValueRejected
+from memplane.domain.language.comparison.comparison import ComparisonVerdict
 from memplane.domain.language.terms import Terms
 from memplane.domain.language.text import instant
 from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT
@@ -37,9 +37,9 @@ from memplane.domain.memory.write_decisions import (
     MAX_CONFLICTS,
     OVERRULES,
     Action,
-    Decision,
     Neighbour,
-    compared,
+    WriteDecision,
+    compare_neighbours,
     compared_in,
     decide,
     first_said,
@@ -68,7 +68,7 @@ _MAX_REJECTED = 200
 
 
 @dataclass(slots=True)
-class Placed:
+class PendingWrites:
     """Memories that were placed earlier in the same transaction, which a search may not see yet."""
 
     _memories: dict[UUID, Memory] = field(default_factory=dict)
@@ -131,7 +131,7 @@ async def neighbours(
     write: Write,
     memory: Memory,
     material: SearchMaterial,
-    placed: Placed,
+    placed: PendingWrites,
     near: Sequence[tuple[Memory, float]] | None = None,
 ) -> list[Neighbour]:
     """What a memory is to those of the same user and category that its writer sees; most similar first.
@@ -149,20 +149,20 @@ async def neighbours(
     found = placed.near(memory, vector)
     known = {other.id for other, _ in found} | {memory.id}
     if near is None:
-        near = await write.uow.memories.nearest(beside(write, memory), material, NEIGHBOURS)
+        near = await write.uow.memories.nearest(neighbour_scope(write, memory), material, NEIGHBOURS)
     found += [(other, similarity) for other, similarity in near if other.id not in known]
     if memory.authority < FULL_AUTHORITY:
         # whoever is trusted less could surround what he contradicts with harmless neighbours of his own
         known |= {other.id for other, _ in near}
-        heavier = replace(beside(write, memory), outweighing=memory.authority)
+        heavier = replace(neighbour_scope(write, memory), outweighing=memory.authority)
         more = await write.uow.memories.nearest(heavier, material, NEIGHBOURS)
         found += [(other, similarity) for other, similarity in more if other.id not in known]
     bands = write.policy.merging.bands_for(write.model)
     size = len(memory.text.content) + sum(len(other.text.content) for other, _ in found)
-    return await offload(size, compared, memory, sorted(found, key=lambda pair: -pair[1]), bands)
+    return await offload(size, compare_neighbours, memory, sorted(found, key=lambda pair: -pair[1]), bands)
 
 
-def beside(write: Write, memory: Memory) -> Scope:
+def neighbour_scope(write: Write, memory: Memory) -> Scope:
     """Where the neighbours of a memory are looked for."""
     principal, policy = write.principal, write.policy
     return Scope(
@@ -186,17 +186,17 @@ async def is_rejected(write: Write, memory: Memory, buried: frozenset[str] | Non
         buried: keys of such values, when they were looked up before.
     """
     if buried is None:
-        buried = await write.uow.tombstones.held(memory.user_id, memory.category)
+        buried = await write.uow.tombstones.load(memory.user_id, memory.category)
     graves = await write.graves(memory.user_id)
     if not buried and not graves:
         return False
     said = await in_thread(said_keys, memory.text, memory.attributes)
-    since = said_anew(write, memory)
+    since = restated_at(write, memory)
     if not buried.isdisjoint(said) or await is_erased(write, memory.user_id, memory.category, said, since):
         return True
     if not buried:
         return False
-    gone = await write.uow.memories.rejected(memory.user_id, memory.category, _MAX_REJECTED)
+    gone = await write.uow.memories.rejected_texts(memory.user_id, memory.category, _MAX_REJECTED)
     bands = write.policy.merging.bands_for(write.model)
     return bool(gone) and await in_thread(says_again, memory.text, gone, bands)
 
@@ -214,12 +214,12 @@ async def is_erased(
         said: when the person said them anew: what was erased before counts again, and what was rejected does not.
     """
     for grave in await write.graves(user_id):
-        if await write.uow.erasures.buried(grave.subject, where, grave.hashes(values), said):
+        if await write.uow.erasures.has_tombstone(grave.subject, where, grave.hashes(values), said):
             return True
     return False
 
 
-def said_anew(write: Write, memory: Memory) -> datetime | None:
+def restated_at(write: Write, memory: Memory) -> datetime | None:
     """When a person said what a memory says; ``None`` for what a file, a job or a less trusted writer says.
 
     A vouched turn is drawn from at its own time, and the word of a fully trusted key is of now, or of the time that it
@@ -241,16 +241,16 @@ async def refuse_rejected(write: Write, memory: Memory) -> None:
         ValueRejected: it does.
     """
     if await is_rejected(write, memory):
-        raise rejected()
+        raise rejection_error()
 
 
-def rejected() -> ValueRejected:
+def rejection_error() -> ValueRejected:
     """Why a memory is not stored."""
     return ValueRejected("content: a person rejected or erased this value; it is not stored again", field="content")
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class OverruleResult:
     """A memory as it is stored once it has its place in time.
 
     Attributes:
@@ -264,7 +264,7 @@ class Ruled:
     newer: tuple[UUID, ...] = ()
 
     @property
-    def concerned(self) -> tuple[UUID, ...]:
+    def memory_ids(self) -> tuple[UUID, ...]:
         """What an outcome names."""
         return (*self.newer, *self.overruled)
 
@@ -277,7 +277,7 @@ async def overrule(
     others: Sequence[Memory] = (),
     *,
     forgiving: bool = False,
-) -> Ruled:
+) -> OverruleResult:
     """Let a memory that somebody decided on overrule what it contradicts, as far as its own time goes.
 
     What a later fact overrules becomes outdated, as a new memory would; one that has ended or is to come overrules
@@ -295,13 +295,13 @@ async def overrule(
         TrustTooLow: a more trusted writer stands behind one of them.
         Conflict: another memory says the same already.
     """
-    around = await neighbours(write, memory, material, Placed())
+    around = await neighbours(write, memory, material, PendingWrites())
     giving_way = {each.id for each in others}
-    same = [n.memory for n in around if n.verdict is Verdict.SAME and same_store(n.memory, memory)]
+    same = [n.memory for n in around if n.verdict is ComparisonVerdict.SAME and same_store(n.memory, memory)]
     if not forgiving and (rest := [each for each in same if each.id not in giving_way]):
-        raise Conflict("another memory of this user and category says this already", memory_id=str(rest[0].id))
+        raise StateConflict("another memory of this user and category says this already", memory_id=str(rest[0].id))
     contradicting = [n for n in around if n.verdict in OVERRULES and n.memory.id not in giving_way]
-    past = [n for n in await superseded(write, memory, material, Placed()) if n.verdict in OVERRULES]
+    past = [n for n in await later_superseded(write, memory, material, PendingWrites()) if n.verdict in OVERRULES]
     past = [n for n in past if n.memory.id not in giving_way]
     most = CONFIRMED_WEIGHT if write.principal.trust is Trust.FULL else AUTHORITY[write.principal.trust]
     bands = write.policy.merging.bands_for(write.model)
@@ -311,10 +311,10 @@ async def overrule(
             require_weight(write.principal, each.memory)
     if is_ended(memory, write.now) or is_to_come(memory, write.now):  # there is room for one of a value alone
         others = [each for each in others if each.value_hash == memory.value_hash]
-        decision = Decision(Action.CREATE)
+        decision = WriteDecision(Action.CREATE)
     decision = await exact(write, decision, said_at(memory))
     if decision.action is Action.OUTDATED:
-        memory = outdated(write, memory, decision)
+        memory = as_outdated(write, memory, decision)
         await adjust(write, memory, said_at(memory), decision)
         rivals = [n.memory for n in decision.overruled]
     else:
@@ -325,18 +325,18 @@ async def overrule(
         require_weight(write.principal, rival)
         await _overruled(write, rival, memory, why)
     newer = tuple(n.memory.id for n in decision.targets) if memory.state is State.SUPERSEDED else ()
-    return Ruled(memory, tuple(rival.id for rival in rivals if rival.state is State.ACTIVE), newer)
+    return OverruleResult(memory, tuple(rival.id for rival in rivals if rival.state is State.ACTIVE), newer)
 
 
 async def _overruled(write: Write, rival: Memory, memory: Memory, why: dict[str, object]) -> None:
     """End a memory that another one overrules; one of the past that a restored one followed never was so."""
     if rival.state is not State.ACTIVE:
-        await cut(write, rival, memory, first_said(rival))
+        await end_earlier(write, rival, memory, first_said(rival))
         return
     earlier = said_at(rival) < first_said(memory)
     wrong = why.get("verdict") == RESTORED and not earlier
     in_time = why.get("verdict") in _NEVER_SO and not wrong
-    await supersede(write, rival, memory, why | {"verdict": Verdict.UPDATED.value} if in_time else why)
+    await supersede(write, rival, memory, why | {"verdict": ComparisonVerdict.UPDATED.value} if in_time else why)
 
 
 def _holding(memory: Memory, rivals: Sequence[Memory], why: dict[str, object]) -> Memory:
@@ -348,21 +348,23 @@ def _holding(memory: Memory, rivals: Sequence[Memory], why: dict[str, object]) -
     return replace(memory, valid_from=memory.valid_from or first_said(memory))
 
 
-async def superseded(write: Write, memory: Memory, material: SearchMaterial, placed: Placed) -> list[Neighbour]:
+async def later_superseded(
+    write: Write, memory: Memory, material: SearchMaterial, placed: PendingWrites
+) -> list[Neighbour]:
     """For a memory that arrives late, the superseded ones that ended after it began; else none."""
     moment = said_at(memory)
     vector = write.vector(material)
     if moment >= write.now or vector is None or memory.type not in COMPARED:
         return []
-    scope = replace(beside(write, memory), states=(State.SUPERSEDED,), lasting_beyond=moment)
+    scope = replace(neighbour_scope(write, memory), states=(State.SUPERSEDED,), lasting_beyond=moment)
     near = await write.uow.memories.nearest(scope, material, PAST, placed.past(vector))
     found = [pair for pair in near if pair[0].id != memory.id]
     bands = write.policy.merging.bands_for(write.model)
     size = len(memory.text.content) + sum(len(other.text.content) for other, _ in found)
-    return await offload(size, compared, memory, found, bands)
+    return await offload(size, compare_neighbours, memory, found, bands)
 
 
-def outdated(write: Write, memory: Memory, decision: Decision) -> Memory:
+def as_outdated(write: Write, memory: Memory, decision: WriteDecision) -> Memory:
     """A memory that a later fact ended before it arrived."""
     until = min(filter(None, (memory.valid_until, decision.until)), default=None)
     return replace(
@@ -374,7 +376,7 @@ def outdated(write: Write, memory: Memory, decision: Decision) -> Memory:
     )
 
 
-async def exact(write: Write, decision: Decision, moment: datetime) -> Decision:
+async def exact(write: Write, decision: WriteDecision, moment: datetime) -> WriteDecision:
     """A decision by when the memories that it splits were said again, which their history tells."""
     if not decision.split:
         return decision
@@ -384,10 +386,12 @@ async def exact(write: Write, decision: Decision, moment: datetime) -> Decision:
     return replace(decision, targets=targets, until=begins[targets[0].memory.id])
 
 
-async def adjust(write: Write, new: Memory, moment: datetime, decision: Decision, placed: Placed | None = None) -> None:
+async def adjust(
+    write: Write, new: Memory, moment: datetime, decision: WriteDecision, placed: PendingWrites | None = None
+) -> None:
     """End what a late memory overrules where that one begins: what was ended later, and what it comes between."""
     for each in decision.cut:
-        await cut(write, each.memory, new, moment)
+        await end_earlier(write, each.memory, new, moment)
     for each in decision.split:
         part, rest = await _split(write, each.memory, new, moment)
         if placed is not None:
@@ -395,12 +399,12 @@ async def adjust(write: Write, new: Memory, moment: datetime, decision: Decision
             placed.note(rest, None)
 
 
-async def cut(write: Write, old: Memory, new: Memory, moment: datetime) -> None:
+async def end_earlier(write: Write, old: Memory, new: Memory, moment: datetime) -> None:
     """Let a superseded memory end earlier; one that would have an empty interval never was so."""
     until = None if moment <= first_said(old) else moment
     shorter = replace(old, valid_until=until, superseded_by=new.id, updated_at=write.now, version=old.version + 1)
     await write.uow.memories.replace(shorter, None)
-    write.changed(HistoryEvent.UPDATE, None, shorter, old, {"verdict": "cut", "superseded_by": str(new.id)})
+    write.record_change(HistoryEvent.UPDATE, None, shorter, old, {"verdict": "cut", "superseded_by": str(new.id)})
 
 
 async def _split(write: Write, old: Memory, new: Memory, moment: datetime) -> tuple[Memory, Memory]:
@@ -416,8 +420,8 @@ async def _split(write: Write, old: Memory, new: Memory, moment: datetime) -> tu
     await write.uow.memories.share_material(part.id, old.id)
     await write.uow.memories.replace(rest, None)
     noted: dict[str, object] = {"part_of": str(old.id), FACT_TIMES: [each.isoformat() for each in before]}
-    write.changed(HistoryEvent.ADD, None, part, None, evidence(part, **noted))
-    write.changed(HistoryEvent.UPDATE, None, rest, old, {"verdict": "split", "part": str(part.id)})
+    write.record_change(HistoryEvent.ADD, None, part, None, evidence(part, **noted))
+    write.record_change(HistoryEvent.UPDATE, None, rest, old, {"verdict": "split", "part": str(part.id)})
     return part, rest
 
 
@@ -483,15 +487,15 @@ async def suspect(write: Write, memory: Memory, suspected: Sequence[Neighbour]) 
         return ()
     graph = write.uow.graph
     known = await graph.conflicts([memory.id, *(n.memory.id for n in suspected)])
-    mine = known.get(memory.id, Suspected())
+    mine = known.get(memory.id, SuspectedConflicts())
     chosen = [
         n
         for n in suspected
         if n.memory.id not in mine.open | mine.compatible
-        and len(known.get(n.memory.id, Suspected()).open) < MAX_CONFLICTS
+        and len(known.get(n.memory.id, SuspectedConflicts()).open) < MAX_CONFLICTS
     ][: max(MAX_CONFLICTS - len(mine.open), 0)]
     await graph.link([Edge(memory.id, n.memory.id, n.similarity, POSSIBLE_CONFLICT) for n in chosen], write.now)
-    write.linked(memory, [Linked(n.memory, POSSIBLE_CONFLICT, n.similarity) for n in chosen])
+    write.record_links(memory, [LinkChange(n.memory, POSSIBLE_CONFLICT, n.similarity) for n in chosen])
     return tuple(n.memory.id for n in chosen)
 
 
@@ -521,7 +525,7 @@ async def supersede(write: Write, old: Memory, new: Memory | None, why: dict[str
         by |= {"superseded_by": str(new.id), "said": new.text.content, "said_in": kept_in} | evidence(new)
         if "rule" in why:
             by["words"] = compared_in(old, new)
-    write.changed(event, ChangeEvent.SUPERSEDED, gone, old, why | by)
+    write.record_change(event, ChangeEvent.SUPERSEDED, gone, old, why | by)
     return gone
 
 
@@ -543,13 +547,13 @@ async def retire(write: Write, over: Memory) -> None:
 
 async def expire(write: Write, over: Memory) -> Memory:
     """Delete a memory that expired, as the night would."""
-    gone = deleted(write, over)
+    gone = as_deleted(write, over)
     await write.uow.memories.replace(gone, None)
-    write.changed(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, over)
+    write.record_change(HistoryEvent.TTL, ChangeEvent.SOFT_DELETED, gone, over)
     return gone
 
 
-def deleted(write: Write, memory: Memory) -> Memory:
+def as_deleted(write: Write, memory: Memory) -> Memory:
     """A memory that is out of every read, and can be restored until its purge."""
     return replace(
         memory,

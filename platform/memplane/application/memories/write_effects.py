@@ -9,7 +9,7 @@ from memplane.domain.memory.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WriteChange:
     """A change of a memory: its entry in the history, the memory after it, and whether the change makes it."""
 
     entry: HistoryEntry
@@ -27,6 +27,6 @@ class Effects:
         new_ids: of what the write makes.
     """
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[WriteChange] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
     new_ids: list[UUID] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The writes that a caller can also try in a dry run."""
 
-from memplane.application.consent.consents import Consents
+from memplane.application.consent.consents import ReviewProposals
 from memplane.application.memories.conflicts import Conflicts
 from memplane.application.memories.correction import Correct
 from memplane.application.memories.feedback import Feedback
@@ -26,6 +26,6 @@ class Writes:
         self.delete_turn = DeleteTurns(storage, gateway)
         self.user_settings = UserSettings(gateway)
         deciding = (storage, policies, gateway, clock)
-        self.consents = Consents(*deciding)
+        self.consents = ReviewProposals(*deciding)
         self.conflicts = Conflicts(*deciding)
         self.recovery = Recovery(*deciding)

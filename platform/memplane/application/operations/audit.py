@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from memplane.application.operations.audit_chain_ports import State
+from memplane.application.operations.audit_chain_ports import SealState
 from memplane.application.ports import Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import LimitExceeded, UserForbidden
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
-from memplane.domain.privacy.audit_chain import GENESIS, Chained, Fault, Found, Head, first_fault
+from memplane.domain.privacy.audit_chain import GENESIS, ChainEntry, ChainFault, FaultPosition, Head, first_fault
 
 BATCH = 1_000
 MAX_ENTRIES = 10_000
@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """How a chain came out.
 
     Attributes:
@@ -27,9 +27,9 @@ class Verified:
         following: after which entry to go on; ``None`` at the end.
     """
 
-    state: State
+    state: SealState
     entries: int
-    found: Found | None
+    found: FaultPosition | None
     following: int | None = None
 
 
@@ -39,14 +39,14 @@ class VerifyHistory:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def state(self, tenant: str) -> State:
+    async def state(self, tenant: str) -> SealState:
         """How far a tenant's history is sealed."""
         return await self._storage.write(Reach(tenant), lambda uow: uow.chain.state())
 
     async def __call__(
         self, tenant: str, anchor: Head | None = None, *, after: int = 0, most: int | None = None,
         progress: Progress = lambda _done, _all: None,
-    ) -> Verified:  # fmt: skip
+    ) -> VerificationResult:  # fmt: skip
         """Verify a chain, or a part of it, entry by entry.
 
         Args:
@@ -67,9 +67,11 @@ class VerifyHistory:
         if found is None:
             found = await self._end(tenant, state.head, anchor)
         following = before.position if found is None and limit < end else None
-        return Verified(state, max(before.position - start, 0), found, following)
+        return VerificationResult(state, max(before.position - start, 0), found, following)
 
-    async def asked(self, principal: Principal, anchor: str | None, after: int, most: int) -> Verified:
+    async def for_administrator(
+        self, principal: Principal, anchor: str | None, after: int, most: int
+    ) -> VerificationResult:
         """The same for an administrator of the tenant.
 
         Raises:
@@ -85,8 +87,10 @@ class VerifyHistory:
         head = None if anchor is None else Head.parse(anchor)
         return await self(principal.tenant, head, after=after, most=most)
 
-    async def _part(self, tenant: str, before: Head, limit: int, anchor: Head | None) -> tuple[Head, Found | None]:
-        async def read(uow: UnitOfWork) -> tuple[Sequence[Chained], Mapping[UUID, str], Sequence[Head]]:
+    async def _part(
+        self, tenant: str, before: Head, limit: int, anchor: Head | None
+    ) -> tuple[Head, FaultPosition | None]:
+        async def read(uow: UnitOfWork) -> tuple[Sequence[ChainEntry], Mapping[UUID, str], Sequence[Head]]:
             entries = await uow.chain.entries(before.position, limit)
             erasers = await uow.chain.erasers({each.erased_by for each in entries if each.erased_by is not None})
             return entries, erasers, await uow.chain.seals(before.position, limit)
@@ -96,17 +100,17 @@ class VerifyHistory:
         if found is not None:
             return before, found
         if not entries:
-            return before, Found(Fault.DELETED, before.position + 1, None)
+            return before, FaultPosition(ChainFault.DELETED, before.position + 1, None)
         links = {each.position: each for each in entries}
         for written in (*seals, *(() if anchor is None else (anchor,))):
             there = links.get(written.position)
             if there is not None and there.link != written.link:
-                return before, Found(Fault.REWRITTEN, written.position, there.id)
+                return before, FaultPosition(ChainFault.REWRITTEN, written.position, there.id)
         last = entries[-1]
         return Head(last.position or 0, last.link or GENESIS), None
 
-    async def _end(self, tenant: str, head: Head, anchor: Head | None) -> Found | None:
+    async def _end(self, tenant: str, head: Head, anchor: Head | None) -> FaultPosition | None:
         """Whether the chain once was longer."""
         last = await self._storage.write(Reach(tenant), lambda uow: uow.chain.last_seal())
         longest = max((each.position for each in (last, anchor) if each is not None), default=0)
-        return Found(Fault.TRUNCATED, head.position + 1, None) if longest > head.position else None
+        return FaultPosition(ChainFault.TRUNCATED, head.position + 1, None) if longest > head.position else None

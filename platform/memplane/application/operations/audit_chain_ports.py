@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.domain.privacy.audit_chain import Chained, Head
+from memplane.domain.privacy.audit_chain import ChainEntry, Head
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SealState:
     """How far a tenant's history is sealed.
 
     Attributes:
@@ -27,7 +27,7 @@ class State:
 class Chain(Protocol):
     """The chain over a tenant's history, within a transaction."""
 
-    async def state(self) -> State:
+    async def state(self) -> SealState:
         """How far it goes."""
         ...
 
@@ -39,15 +39,15 @@ class Chain(Protocol):
         """The chain's end, had it that many entries."""
         ...
 
-    async def unsealed(self, limit: int) -> list[Chained]:
+    async def next_unsealed(self, limit: int) -> list[ChainEntry]:
         """Entries that no seal covers, by their ids."""
         ...
 
-    async def seal(self, after: Head, entries: Sequence[Chained], now: datetime) -> int:
+    async def seal(self, after: Head, entries: Sequence[ChainEntry], now: datetime) -> int:
         """Put entries at the end of the chain, and seal it; how many."""
         ...
 
-    async def entries(self, after: int, limit: int) -> list[Chained]:
+    async def entries(self, after: int, limit: int) -> list[ChainEntry]:
         """Entries of the chain in order."""
         ...
 

@@ -11,7 +11,7 @@ from memplane.application.memories.gateway import clean_id
 from memplane.application.operations.tracking_records import (
     AGES,
     EventFilters,
-    EventQuery,
+    EventPageQuery,
     MemoryGroup,
     Statistics,
     StoredEvent,
@@ -67,7 +67,7 @@ class Tracking:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         user, thread = clean_id(filters.user_id, "user_id"), clean_id(filters.thread_id, "thread_id")
         _, every, scope = self._scope(principal, agent, user)
-        query = EventQuery(
+        query = EventPageQuery(
             filters=replace(filters, user_id=user, thread_id=thread),
             every=every and _every_store(scope),
             stores=_every_store(scope),

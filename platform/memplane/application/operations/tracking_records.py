@@ -29,7 +29,7 @@ class EventFilters:
 
 
 @dataclass(frozen=True, slots=True)
-class EventQuery:
+class EventPageQuery:
     """A page of events.
 
     Attributes:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from memplane.domain.ranking.co_recall import Counted
+from memplane.domain.ranking.co_recall import CoRecallCount
 
 
 class CoRecalls(Protocol):
@@ -22,7 +22,7 @@ class CoRecalls(Protocol):
         """Users who have memories, in the order of their names, after one."""
         ...
 
-    async def of(self, users: Collection[str]) -> list[Counted]:
+    async def of(self, users: Collection[str]) -> list[CoRecallCount]:
         """All that was recalled together of some users."""
         ...
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import clean_id
-from memplane.application.ports import Reader, Unit
-from memplane.application.recall.query_analysis import Asking, category_of, work_on
-from memplane.application.recall.ranking import By, Ranking, Standing, linked_to, rank
+from memplane.application.ports import TenantReader, Unit
+from memplane.application.recall.query_analysis import QueryContext, category_of, work_on
+from memplane.application.recall.ranking import By, Ranking, ScoredUnit, linked_to, rank
 from memplane.application.recall.search_material import Query
 from memplane.application.recall.threads import Delta, thread_delta
 from memplane.application.users.merged_users import require_unmerged
@@ -20,9 +20,9 @@ from memplane.domain.language.text import estimate_tokens
 from memplane.domain.memory.memory import Memory, MemoryType, Turn
 from memplane.domain.memory.scope import Filters, Scope, read_scope
 from memplane.domain.policy.policy import ContextMode, Policy
-from memplane.domain.ranking.budgets import Given, Wanted, shared
-from memplane.domain.ranking.fencing import escaped, fence, new_delimiter
-from memplane.domain.ranking.rendering import Item, entry, item_of, reached_from, related_places
+from memplane.domain.ranking.budgets import SectionDemand, SectionShare, share_budget
+from memplane.domain.ranking.fencing import escape_line, fence, new_delimiter
+from memplane.domain.ranking.rendering import RenderedItem, entry, item_of, reached_from, related_places
 
 WINDOW = 100
 """The most turns of the thread itself."""
@@ -72,7 +72,7 @@ class Section:
     """A labelled part of a context; its items in the order in which they are told."""
 
     name: str
-    items: Sequence[Item]
+    items: Sequence[RenderedItem]
     tokens: int
     truncated: bool
 
@@ -109,7 +109,7 @@ class _Found:
 class TellContext:
     """Answers `/v1/context`."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: QueryContext) -> None:
         self._asking = asking
 
     async def __call__(self, principal: Principal, call: ContextCall) -> Context:
@@ -152,7 +152,9 @@ class TellContext:
         return context
 
 
-async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]) -> _Found:
+async def _found(
+    reader: TenantReader, scope: Scope, policy: Policy, call: ContextCall, asked: tuple[Query, By]
+) -> _Found:
     """Everything that could be told, section by section."""
     lanes = _lanes(scope, policy)
     reflections = replace(scope.without_shared, filters=replace(scope.filters, types=(MemoryType.REFLECTION,)))
@@ -175,7 +177,7 @@ async def _found(reader: Reader, scope: Scope, policy: Policy, call: ContextCall
     return _Found(sections, ranking.candidates)
 
 
-async def _ranked(reader: Reader, scope: Scope, policy: Policy, k: int, asked: tuple[Query, By]) -> Ranking:
+async def _ranked(reader: TenantReader, scope: Scope, policy: Policy, k: int, asked: tuple[Query, By]) -> Ranking:
     """What fits the message, among the categories that are searched."""
     query, by = asked
     searched = tuple(name for name in scope.categories if policy.categories[name].context is ContextMode.RAG)
@@ -208,7 +210,7 @@ def _time(moment: datetime) -> float:
 
 
 async def _recalled(
-    reader: Reader, scope: Scope, policy: Policy, call: ContextCall, ranking: Ranking, heard: set[UUID]
+    reader: TenantReader, scope: Scope, policy: Policy, call: ContextCall, ranking: Ranking, heard: set[UUID]
 ) -> list[tuple[Unit, float]]:
     """The best units for the message: of each category at most its length, and nothing of what was just heard."""
     wanted = [standing for standing in ranking.standings if standing.id not in heard]
@@ -223,7 +225,7 @@ async def _recalled(
 
 
 def _chosen(
-    wanted: Sequence[Standing], units: Mapping[UUID, Unit | None], policy: Policy, scope: Scope, k: int
+    wanted: Sequence[ScoredUnit], units: Mapping[UUID, Unit | None], policy: Policy, scope: Scope, k: int
 ) -> list[tuple[Unit, float]]:
     """The first of the best units, of each category at most its length."""
     room = {name: policy.categories[name].rag_length for name in scope.categories}
@@ -244,10 +246,10 @@ def _chosen(
     return chosen
 
 
-def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
+def _once(sections: Mapping[str, Sequence[RenderedItem]]) -> dict[str, list[RenderedItem]]:
     """The sections without what an earlier one has, the same record or the same words."""
     seen: set[object] = set()
-    kept: dict[str, list[Item]] = {}
+    kept: dict[str, list[RenderedItem]] = {}
     for name, items in sections.items():
         kept[name] = []
         for item in items:
@@ -260,7 +262,7 @@ def _once(sections: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
     return kept
 
 
-def _items(name: str, found: _Found, policy: Policy) -> list[Item]:
+def _items(name: str, found: _Found, policy: Policy) -> list[RenderedItem]:
     """The units of a section as lines."""
     return [item_of(unit, category_of(unit, policy), score, {}, via=via) for unit, score, via in found.units[name]]
 
@@ -290,10 +292,10 @@ def _told(found: _Found, delta: Delta, call: ContextCall, policy: Policy) -> Con
 
 
 def _fitting(
-    items: Mapping[str, Sequence[Item]], k: int, budget: int
-) -> tuple[Mapping[str, Sequence[Item]], Mapping[str, Given]]:
+    items: Mapping[str, Sequence[RenderedItem]], k: int, budget: int
+) -> tuple[Mapping[str, Sequence[RenderedItem]], Mapping[str, SectionShare]]:
     """The items of each section, and which of them fit; what is recalled leaves its places only to what fits."""
-    costs = {item.unit.id: estimate_tokens(escaped(entry(item))) + 1 for part in items.values() for item in part}
+    costs = {item.unit.id: estimate_tokens(escape_line(entry(item))) + 1 for part in items.values() for item in part}
     heading = max(estimate_tokens(heading) for heading in HEADINGS.values()) + 1
     truncated = False
     for count in range(related_places(k, len(items["recalled"])), -1, -1):
@@ -301,10 +303,10 @@ def _fitting(
         linked = reached_from(recalled, items["related"])[:count]
         chosen = {**items, "recalled": recalled, "related": linked}
         wanted = [
-            Wanted(name, [costs[item.unit.id] for item in chosen[name]], SHARES[name], unbroken=name == "window")
+            SectionDemand(name, [costs[item.unit.id] for item in chosen[name]], SHARES[name], unbroken=name == "window")
             for name in HEADINGS
         ]
-        given = dict(shared(wanted, max(budget, 0), heading))
+        given = dict(share_budget(wanted, max(budget, 0), heading))
         truncated |= given["related"].truncated
         if len(given["related"].places) == count:
             break
@@ -312,8 +314,8 @@ def _fitting(
     return chosen, given
 
 
-def _section(name: str, items: Sequence[Item], given: Given) -> Section:
+def _section(name: str, items: Sequence[RenderedItem], given: SectionShare) -> Section:
     """A section as it is told; a conversation from its beginning."""
-    chosen: Iterable[Item] = [items[place] for place in given.places]
+    chosen: Iterable[RenderedItem] = [items[place] for place in given.places]
     told = list(reversed(list(chosen))) if name == "window" else list(chosen)
     return Section(name, told, given.tokens, given.truncated)

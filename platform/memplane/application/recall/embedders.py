@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from memplane.application.ports import Embedder
-from memplane.application.recall.search_material import Vectors
+from memplane.application.recall.search_material import TextVectors
 from memplane.domain.ranking.embedding_models import EmbeddingModel
 
 
@@ -20,14 +20,14 @@ class Embedders:
         self.own = identity(own)
         self.known: Mapping[str, EmbeddingModel] = {key: identity(each) for key, each in self._embedders.items()}
 
-    async def embed(self, texts: Sequence[str]) -> list[Vectors]:
+    async def embed(self, texts: Sequence[str]) -> list[TextVectors]:
         """The vectors of each text."""
         found = {key: await embedder.embed(texts) for key, embedder in self._embedders.items()}
-        return [Vectors({key: vectors[place] for key, vectors in found.items()}) for place in range(len(texts))]
+        return [TextVectors({key: vectors[place] for key, vectors in found.items()}) for place in range(len(texts))]
 
-    async def embed_query(self, text: str) -> Vectors:
+    async def embed_query(self, text: str) -> TextVectors:
         """The vectors of a question."""
-        return Vectors({key: await embedder.embed_query(text) for key, embedder in self._embedders.items()})
+        return TextVectors({key: await embedder.embed_query(text) for key, embedder in self._embedders.items()})
 
     def one(self, model: EmbeddingModel) -> Embedder | None:
         """What runs a model; ``None`` where nothing does."""

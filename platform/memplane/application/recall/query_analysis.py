@@ -12,14 +12,14 @@ from memplane.application.records import Access, OperationalEvent
 from memplane.domain.identity.principal import Principal
 from memplane.domain.language.extraction.extraction_dates import names_time
 from memplane.domain.language.query_hints import names_in, phrases_in, spans_in
-from memplane.domain.language.terms import asked
+from memplane.domain.language.terms import parse_query
 from memplane.domain.language.text import normalise, words
 from memplane.domain.language.time_zones import local
 from memplane.domain.memory.memory import SHARED, Memory
 from memplane.domain.memory.scope import Scope
 from memplane.domain.policy.policy import Policy, RankingProfile
-from memplane.domain.ranking.fusion import Asked
-from memplane.domain.ranking.rendering import Item
+from memplane.domain.ranking.fusion import QuerySignals
+from memplane.domain.ranking.rendering import RenderedItem
 
 MAX_QUERY_TERMS = 64
 SEARCH, ON_DEMAND = "search", "recall_on_demand"
@@ -27,7 +27,7 @@ SEARCH, ON_DEMAND = "search", "recall_on_demand"
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class QueryContext:
     """The ports of a read that a question ranks."""
 
     storage: Storage
@@ -40,7 +40,7 @@ class Asking:
 
     async def asked_of(
         self, text: str | None, profile: RankingProfile, principal: Principal, scope: Scope
-    ) -> tuple[Query, Asked]:
+    ) -> tuple[Query, QuerySignals]:
         """A question as the database takes it, and what it says beside its words; before a transaction opens.
 
         Times that it names are of the time zone of the user whom it is about, if it names one who set it.
@@ -50,14 +50,14 @@ class Asking:
         """
         now = scope.now
         if text is None or not text.strip():
-            return Query(asked(""), (), None), Asked(now, wordless=True)
+            return Query(parse_query(""), (), None), QuerySignals(now, wordless=True)
         clean = normalise(text, "query")
         vectors = await self.embedders.embed_query(clean)
-        found = asked(clean, MAX_QUERY_TERMS)
+        found = parse_query(clean, MAX_QUERY_TERMS)
         names = names_in(clean) if profile.by_entity else ()
         query = Query(terms=found, words=tuple(dict.fromkeys(words(clean))), embedding=vectors, names=names)
         zone = await self._zone(principal, scope.filters.user_id) if names_time(clean) else None
-        return query, Asked(now, spans_in(clean, local(now, zone)), phrases_in(clean, found))
+        return query, QuerySignals(now, spans_in(clean, local(now, zone)), phrases_in(clean, found))
 
     async def _zone(self, principal: Principal, user_id: str | None) -> str | None:
         if user_id is None:
@@ -69,7 +69,7 @@ class Asking:
         self,
         principal: Principal,
         scope: Scope,
-        items: Sequence[Item],
+        items: Sequence[RenderedItem],
         place: tuple[str | None, str | None],
         *,
         found: bool = False,
@@ -100,7 +100,7 @@ class Asking:
         self.accesses.note(Access(principal.tenant, tuple(each for each, _ in memories), event, best_of))
         named = scope.filters.user_id
         users = {item.unit.user_id for item in items}
-        self.activity.read(principal, users if named is None else {named, *users & {SHARED}})
+        self.activity.note_read(principal, users if named is None else {named, *users & {SHARED}})
 
 
 def work_on(units: Sequence[Unit]) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.application.limits.offload import in_thread
-from memplane.application.ports import Reader, Unit
+from memplane.application.ports import TenantReader, Unit
 from memplane.application.recall.search_material import Candidates, Query
 from memplane.domain.memory.memory import Memory
 from memplane.domain.memory.scope import Scope
 from memplane.domain.policy.policy import RankingProfile
 from memplane.domain.ranking.embedding_models import EmbeddingModel
-from memplane.domain.ranking.fusion import RELATION, Asked, Scored, score
+from memplane.domain.ranking.fusion import RELATION, QuerySignals, UnitScores, score
 from memplane.domain.ranking.rendering import MAX_RELATED
 
 MOST_EDGES = 1_000
@@ -38,12 +38,12 @@ class By:
 
     profile: RankingProfile
     model: str
-    asked: Asked
+    asked: QuerySignals
     threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScoredUnit:
     """A unit's score, and what tells the parts that it was made of, and which of the question's words it matched."""
 
     id: UUID
@@ -64,7 +64,7 @@ class Ranking:
             other one, strength. ``None`` where they were not read.
     """
 
-    standings: Sequence[Standing]
+    standings: Sequence[ScoredUnit]
     candidates: int
     units: Mapping[UUID, Unit | None] = field(default_factory=dict)
     model: EmbeddingModel | None = None
@@ -77,13 +77,13 @@ def newest(ids: Sequence[UUID]) -> Ranking:
     return Ranking(standings, len(standings))
 
 
-def _at(place: int, unit: UUID) -> Standing:
+def _at(place: int, unit: UUID) -> ScoredUnit:
     score = 1.0 / (1 + place)
-    return Standing(unit, score, lambda: {"newest": score})
+    return ScoredUnit(unit, score, lambda: {"newest": score})
 
 
 async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
-    reader: Reader,
+    reader: TenantReader,
     scope: Scope,
     query: Query,
     by: By,
@@ -132,7 +132,13 @@ async def rank(  # noqa: PLR0913 - what is ranked, by what, and how much of it
 
 
 async def linked_to(
-    reader: Reader, scope: Scope, ranking: Ranking, found: Sequence[Unit], least: float, *, there: Sequence[Unit] = ()
+    reader: TenantReader,
+    scope: Scope,
+    ranking: Ranking,
+    found: Sequence[Unit],
+    least: float,
+    *,
+    there: Sequence[Unit] = (),
 ) -> list[tuple[UUID, Memory, float]]:
     """Memories in scope that a relation links to the found ones and that are not there yet, strongest first.
 
@@ -151,7 +157,7 @@ async def linked_to(
     if not sources:
         return []
     if ranking.links is None:
-        return await reader.related(scope, sources, MAX_RELATED * (len(sources) + 1), least=least)
+        return await reader.related_memories(scope, sources, MAX_RELATED * (len(sources) + 1), least=least)
     known, returned = {unit.id for unit in (*found, *there)}, set(sources)
     links = [
         (via, other, strength)
@@ -166,7 +172,7 @@ async def linked_to(
     return [(via, read[other], strength) for via, other, strength in links if other in read]
 
 
-def _order(standing: Standing) -> tuple[float, UUID]:
+def _order(standing: ScoredUnit) -> tuple[float, UUID]:
     return -standing.score, standing.id
 
 
@@ -181,7 +187,7 @@ def _strongest(edges: Sequence[Link], places: Sequence[int]) -> Mapping[UUID, fl
 
 def _pool(
     candidates: Candidates, query: Query, by: By, limit: int, among: Collection[UUID] | None
-) -> tuple[list[Standing], NDArray[np.bool_] | None]:
+) -> tuple[list[ScoredUnit], NDArray[np.bool_] | None]:
     """The best units by their signals, in no order; and which units reach the threshold, where there is one."""
     signals = candidates.signals
     scored = score(signals, by.profile, by.model, by.asked)
@@ -193,18 +199,20 @@ def _pool(
     def explaining(place: int, holds: NDArray[np.bool_]) -> Callable[[], Mapping[str, object]]:
         def explained() -> Mapping[str, object]:
             matched = [stem for stem, held in zip(by_hash, holds.tolist(), strict=True) if held]
-            return {**scored.explained(place), "matched": matched}
+            return {**scored.parts_of(place), "matched": matched}
 
         return explained
 
     pool = [
-        Standing(candidates.ids[place], score, explaining(place, holds))
-        for place, score, holds in zip(best.tolist(), scored.score[best].tolist(), signals.matched(best), strict=True)
+        ScoredUnit(candidates.ids[place], score, explaining(place, holds))
+        for place, score, holds in zip(
+            best.tolist(), scored.score[best].tolist(), signals.matched_terms(best), strict=True
+        )
     ]
     return pool, reached
 
 
-def _reaching(scored: Scored, query: Query, threshold: float | None) -> NDArray[np.bool_] | None:
+def _reaching(scored: UnitScores, query: Query, threshold: float | None) -> NDArray[np.bool_] | None:
     """Which units reach the threshold by their own similarity, or by the scaled text score without an embedding."""
     if threshold is None or not query.words:
         return None
@@ -228,6 +236,6 @@ def _both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDA
     return one & other
 
 
-def _related(standing: Standing, strength: float, weight: float) -> Standing:
+def _related(standing: ScoredUnit, strength: float, weight: float) -> ScoredUnit:
     told = standing.explained
-    return Standing(standing.id, standing.score + weight * strength, lambda: {**told(), RELATION: strength})
+    return ScoredUnit(standing.id, standing.score + weight * strength, lambda: {**told(), RELATION: strength})

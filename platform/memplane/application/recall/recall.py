@@ -8,9 +8,9 @@ from uuid import UUID
 from memplane.application.limits.offload import offload
 from memplane.application.memories.browse import Conflicting, conflicting
 from memplane.application.memories.gateway import clean_filters, clean_id
-from memplane.application.ports import Reader, Unit
-from memplane.application.recall.query_analysis import ON_DEMAND, SEARCH, Asking, category_of, work_on
-from memplane.application.recall.ranking import By, Ranking, Standing, linked_to, newest, rank
+from memplane.application.ports import TenantReader, Unit
+from memplane.application.recall.query_analysis import ON_DEMAND, SEARCH, QueryContext, category_of, work_on
+from memplane.application.recall.ranking import By, Ranking, ScoredUnit, linked_to, newest, rank
 from memplane.application.recall.search_material import Query
 from memplane.application.recall.threads import Delta, thread_delta, thread_user
 from memplane.application.users.merged_users import require_unmerged
@@ -21,14 +21,21 @@ from memplane.domain.memory.memory import Memory, MemoryText, MemoryType
 from memplane.domain.memory.scope import Filters, Scope, read_scope
 from memplane.domain.policy.policy import ContextMode, Policy, Speaker
 from memplane.domain.ranking.fusion import printed_weights
-from memplane.domain.ranking.rendering import Item, Rendered, fit, fitted_prompt, item_of, with_related
+from memplane.domain.ranking.rendering import (
+    RenderedItem,
+    RenderedItems,
+    fit_items,
+    fitted_prompt,
+    item_of,
+    with_related,
+)
 
 MAX_TOP_K = 200
 POOL_FACTOR = 2
 POOL_FLOOR = 30
 SPARE = 2
 """How many more units than asked for are read at first, for those that do not fit the budget."""
-_Placed = tuple[Unit, Standing]
+_Placed = tuple[Unit, ScoredUnit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class RecallUsage:
     """What an answer cost: tokens of the items' texts, the budget, whether something did not fit, units in scope."""
 
     tokens: int
@@ -87,13 +94,13 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallAnswer:
     """The answer of a read."""
 
-    items: Sequence[Item]
+    items: Sequence[RenderedItem]
     prompt: str | None
     delta: Delta | None
-    usage: Usage
+    usage: RecallUsage
     policy: str
     agent: Speaker
     weights: Mapping[str, float]
@@ -103,10 +110,10 @@ class Recalled:
 class RecallMemories:
     """Answers `memory.query`."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: QueryContext) -> None:
         self._asking = asking
 
-    async def __call__(self, principal: Principal, question: Question) -> Recalled:
+    async def __call__(self, principal: Principal, question: Question) -> RecallAnswer:
         """Rank what the principal may read by the question, within ``top_k`` and the budget.
 
         Raises:
@@ -128,7 +135,7 @@ class RecallMemories:
         scope = scope.with_shared(policy.shared).as_of(question.believed_at, question.true_at)
         present = scope
         if question.archive:
-            scope = scope.archived()
+            scope = scope.archived_only()
         profile = policy.ranking(question.ranking)
         if not 1 <= question.top_k <= MAX_TOP_K:
             raise LimitExceeded(f"top_k: {question.top_k}, it must be 1 to {MAX_TOP_K}", field="top_k")
@@ -155,11 +162,11 @@ class RecallMemories:
         weights = printed_weights(profile, model.name, asked)
         work = work_on([item.unit for item in rendered.items])
         usage, prompt = await offload(work, _usage, question, rendered, ranking.candidates, query)
-        return Recalled(rendered.items, prompt, delta, usage, policy.digest, agent, weights, conflicts)
+        return RecallAnswer(rendered.items, prompt, delta, usage, policy.digest, agent, weights, conflicts)
 
     async def _ranked(
-        self, reader: Reader, scope: Scope, query: Query, by: By, question: Question, policy: Policy
-    ) -> tuple[Ranking, Rendered]:
+        self, reader: TenantReader, scope: Scope, query: Query, by: By, question: Question, policy: Policy
+    ) -> tuple[Ranking, RenderedItems]:
         """What ranks best for the question, as items, with what is related to them."""
         limit = max(POOL_FLOOR, POOL_FACTOR * question.top_k)
         if by.asked.wordless and not by.profile.by_use:
@@ -174,15 +181,15 @@ class RecallMemories:
         return ranking, rendered
 
     @staticmethod
-    async def _delta(reader: Reader, scope: Scope, question: Question) -> Delta | None:
+    async def _delta(reader: TenantReader, scope: Scope, question: Question) -> Delta | None:
         if question.thread_id is None:
             return None
         user = await thread_user(reader, scope, question.thread_id, scope.filters.user_id)
         return await thread_delta(reader, scope, user, question.thread_id, question.since_rev)
 
     async def _rendered(
-        self, reader: Reader, scope: Scope, question: Question, ranking: Ranking, policy: Policy
-    ) -> Rendered:
+        self, reader: TenantReader, scope: Scope, question: Question, ranking: Ranking, policy: Policy
+    ) -> RenderedItems:
         """The best units as items, as many as fit; the few that are likely to fit are read first."""
         best = list(ranking.standings)
         enough = question.top_k + SPARE
@@ -195,13 +202,13 @@ class RecallMemories:
             there = await _as_believed(reader, scope, there)
             items = (_item(unit, standing, policy, question) for unit, standing in there)
             work = work_on([unit for unit, _ in there])
-            rendered = await offload(work, fit, items, question.top_k, question.budget_tokens)
+            rendered = await offload(work, fit_items, items, question.top_k, question.budget_tokens)
             if len(rendered.items) == question.top_k or len(part) == len(best):
                 return rendered
         raise AssertionError  # the last part is all of them
 
 
-async def _place(reader: Reader, scope: Scope, question: Question) -> tuple[str | None, str | None]:
+async def _place(reader: TenantReader, scope: Scope, question: Question) -> tuple[str | None, str | None]:
     """Whose thread and which one an event of the question names; of an on-demand recall the user is looked up.
 
     A thread is named with its user alone, so that an erasure reaches it.
@@ -213,7 +220,7 @@ async def _place(reader: Reader, scope: Scope, question: Question) -> tuple[str 
     return user, None if user is None else thread
 
 
-async def _as_believed(reader: Reader, scope: Scope, found: list[_Placed]) -> list[_Placed]:
+async def _as_believed(reader: TenantReader, scope: Scope, found: list[_Placed]) -> list[_Placed]:
     """The units with the words that they had at the moment that is asked for."""
     if scope.believed_at is None:
         return found
@@ -237,13 +244,15 @@ def _asks_for_procedures(question: Question, policy: Policy) -> bool:
     return MemoryType.PROCEDURAL in question.filters.types or ContextMode.NONE in named
 
 
-def _usage(question: Question, rendered: Rendered, candidates: int, query: Query) -> tuple[Usage, str | None]:
+def _usage(
+    question: Question, rendered: RenderedItems, candidates: int, query: Query
+) -> tuple[RecallUsage, str | None]:
     """What the answer cost, and its items as a fenced block for a prompt."""
     prompt = None if question.full else fitted_prompt(rendered.items, question.budget_tokens)
     threshold_on = None
     if question.threshold is not None and query.words:
         threshold_on = "lexical" if query.vector is None else "semantic"
-    usage = Usage(
+    usage = RecallUsage(
         tokens=rendered.tokens,
         budget=question.budget_tokens,
         truncated=rendered.truncated,
@@ -254,11 +263,13 @@ def _usage(question: Question, rendered: Rendered, candidates: int, query: Query
     return usage, prompt.text if prompt else None
 
 
-def _item(unit: Unit, standing: Standing, policy: Policy, question: Question) -> Item:
+def _item(unit: Unit, standing: ScoredUnit, policy: Policy, question: Question) -> RenderedItem:
     return item_of(unit, category_of(unit, policy), standing.score, standing.explained(), full=question.full)
 
 
-def _with_related(question: Question, found: Rendered, linked: Sequence[tuple[UUID, Memory, float]]) -> Rendered:
+def _with_related(
+    question: Question, found: RenderedItems, linked: Sequence[tuple[UUID, Memory, float]]
+) -> RenderedItems:
     """The found items with one or two that relations link to them."""
     if not linked:
         return found

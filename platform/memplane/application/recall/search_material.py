@@ -17,7 +17,7 @@ Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class TextVectors:
     """A text's vectors, by the models that may be in force when they are used; ``None`` where one finds nothing.
 
     Attributes:
@@ -40,7 +40,7 @@ class Vectors:
         return self.by_model[model.key]
 
 
-Embedded = Vectors | Vector | None
+Embedded = TextVectors | Vector | None
 """Vectors by several models, or a single one of the model in force, whichever that is."""
 
 
@@ -50,7 +50,7 @@ def vector_of(embedded: Embedded, model: EmbeddingModel | None) -> Vector | None
     Raises:
         EmbeddingMismatch: this process does not run the model.
     """
-    if not isinstance(embedded, Vectors):
+    if not isinstance(embedded, TextVectors):
         return embedded
     return next(iter(embedded.by_model.values())) if model is None else embedded.of(model)
 

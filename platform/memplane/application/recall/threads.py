@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from memplane.application.memories.activity_log import ActivityLog
 from memplane.application.memories.gateway import clean_id
 from memplane.application.operations.tracking_records import TurnSpan
-from memplane.application.ports import Clock, Policies, Reader, Storage
+from memplane.application.ports import Clock, Policies, Storage, TenantReader
 from memplane.application.users.merged_users import require_unmerged
-from memplane.domain.errors import AmbiguousThread, Invalid, LimitExceeded, TrustTooLow
+from memplane.domain.errors import AmbiguousThread, InvalidRequest, LimitExceeded, TrustTooLow
 from memplane.domain.identity.principal import KeyScope, Principal
-from memplane.domain.memory.delta import MAX_BULLETS, Change, fenced_header, headed, most_important
+from memplane.domain.memory.delta import MAX_BULLETS, ChangeLogEntry, fenced_header, format_header, most_important
 from memplane.domain.memory.memory import Turn, Visibility
 from memplane.domain.memory.scope import Filters, Scope, read_scope
 from memplane.domain.ranking.fencing import visible
@@ -33,7 +33,7 @@ class Delta:
 
     rev: int
     header: str | None
-    changes: Sequence[Change]
+    changes: Sequence[ChangeLogEntry]
     fenced: Sequence[str] = ()
     pruned: bool = False
 
@@ -74,7 +74,7 @@ class Threads:
             await require_unmerged(reader, principal, scope.filters.user_id)
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
             delta = await thread_delta(reader, scope, user, thread, since)
-        self._activity.read(principal, () if user is None else (user,))
+        self._activity.note_read(principal, () if user is None else (user,))
         return delta
 
     async def turns(
@@ -99,7 +99,7 @@ class Threads:
         """
         principal.require(KeyScope.READ)
         if span.before is not None and span.after is not None:
-            raise Invalid("before_seq: give it or after_seq, not both", field="before_seq")
+            raise InvalidRequest("before_seq: give it or after_seq, not both", field="before_seq")
         if not 1 <= limit <= MAX_PAGE:
             raise LimitExceeded(f"limit: {limit}, it must be 1 to {MAX_PAGE}", field="limit")
         thread = clean_id(thread_id, "thread_id") or ""
@@ -114,11 +114,11 @@ class Threads:
             user = await thread_user(reader, scope, thread, scope.filters.user_id)
             mine = replace(scope, filters=Filters(user_id=user))
             found = [] if user is None else await reader.turns_of(mine, thread, span, limit + 1)
-        self._activity.read(principal, () if user is None else (user,))
+        self._activity.note_read(principal, () if user is None else (user,))
         return TurnPage(found[:limit], found[limit - 1].seq if len(found) > limit else None)
 
 
-async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str | None) -> str | None:
+async def thread_user(reader: TenantReader, scope: Scope, thread_id: str, named: str | None) -> str | None:
     """Whose thread it is: the named user, or the only one who has a thread of this name.
 
     Raises:
@@ -132,7 +132,9 @@ async def thread_user(reader: Reader, scope: Scope, thread_id: str, named: str |
     return users[0] if users else None
 
 
-async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread_id: str, since: int | None) -> Delta:
+async def thread_delta(
+    reader: TenantReader, scope: Scope, user_id: str | None, thread_id: str, since: int | None
+) -> Delta:
     """The delta of one user's thread, of memories that the scope's permissions cover, whatever its filters."""
     if user_id is None:
         return Delta(0, None, ())
@@ -145,6 +147,6 @@ async def thread_delta(reader: Reader, scope: Scope, user_id: str | None, thread
     else:  # there may be more than were read
         best, count = await reader.changed_memories(scope, user_id, thread_id, since, MAX_BULLETS)
     pruned = since < last_pruned
-    header = headed(since, best, count, pruned=pruned)
+    header = format_header(since, best, count, pruned=pruned)
     shown = None if header is None else "\n".join(visible(line) for line in header.split("\n"))
     return Delta(rev, shown, changes, fenced_header(since, best, count, pruned=pruned), pruned)

@@ -7,13 +7,21 @@ from uuid import UUID
 
 from memplane.application.memories.authorization import LASTING
 from memplane.application.records import ContextField, Proposal
-from memplane.application.reverts.revert_ports import Buried, Writer
+from memplane.application.reverts.revert_ports import RejectedValue, RevertedWriter
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.memory.derivation import Fate, fate
 from memplane.domain.memory.derivation import without as without_sources
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import FULL_AUTHORITY, Memory, State, Turn, weight
-from memplane.domain.memory.revert_rules import Deed, Why, creates, first_said, known_changes, vouched, without
+from memplane.domain.memory.revert_rules import (
+    RecordedChange,
+    StayReason,
+    creates,
+    first_said,
+    known_changes,
+    stay_reason,
+    without,
+)
 from memplane.domain.memory.undo_records import TEXT, UndoRecord
 
 MOST = 2_000
@@ -49,14 +57,14 @@ class Within:
         """Whether the receipt may show a memory."""
         return self.shows(memory.category) and (self.users is None or memory.user_id in self.users)
 
-    def covers(self, deed: Deed) -> bool:
+    def covers(self, deed: RecordedChange) -> bool:
         """Whether an entry's words were written under these categories alone."""
         named = deed.meta.get("categories")
         return self.whole or (isinstance(named, list) and self.categories.issuperset(named))
 
 
 @dataclass(slots=True)
-class Found:
+class WriterChanges:
     """A user's memories that a writer changed, with all that was done to them, and what else the writer did.
 
     Attributes:
@@ -74,18 +82,18 @@ class Found:
 
     user: str
     within: Within
-    own: list[Deed] = field(default_factory=list)
+    own: list[RecordedChange] = field(default_factory=list)
     more: bool = False
     turns: list[Turn] = field(default_factory=list)
     noted: list[UndoRecord] = field(default_factory=list)
     gone: set[UUID] = field(default_factory=set)
     memories: dict[UUID, Memory] = field(default_factory=dict)
-    deeds: dict[UUID, list[Deed]] = field(default_factory=dict)
+    deeds: dict[UUID, list[RecordedChange]] = field(default_factory=dict)
     made: set[UUID] = field(default_factory=set)
     going: set[UUID] = field(default_factory=set)
     derived: set[UUID] = field(default_factory=set)
     repeated: set[UUID] = field(default_factory=set)
-    kept: dict[UUID, Why] = field(default_factory=dict)
+    kept: dict[UUID, StayReason] = field(default_factory=dict)
     after: dict[UUID, Memory] = field(default_factory=dict)
     others: list[Memory] = field(default_factory=list)
     disputes: Mapping[UUID, frozenset[UUID]] = field(default_factory=dict)
@@ -95,7 +103,7 @@ class Found:
     decided: list[UndoRecord] = field(default_factory=list)
     spoken: list[tuple[str, str, UUID]] = field(default_factory=list)
     rejected: list[Memory] = field(default_factory=list)
-    buried: list[Buried] = field(default_factory=list)
+    buried: list[RejectedValue] = field(default_factory=list)
     refused: int = 0
 
     @property
@@ -109,7 +117,7 @@ class Found:
         return frozenset(_receipt(deed) for deed in self.own if deed.event is HistoryEvent.REVERT)
 
     @property
-    def lost(self) -> frozenset[UUID]:
+    def lost_ids(self) -> frozenset[UUID]:
         """Memories and turns that go."""
         return frozenset({*self.going, *(turn.id for turn in self.turns)})
 
@@ -123,12 +131,12 @@ class Found:
         return min(moments, default=None)
 
 
-async def look(uow: UnitOfWork, writer: Writer, user: str, within: Within, most: int = MOST) -> Found:
+async def look(uow: UnitOfWork, writer: RevertedWriter, user: str, within: Within, most: int = MOST) -> WriterChanges:
     """What a writer did to a user, the newest first, and what rests on it; the memories are locked."""
-    found = Found(user, within)
+    found = WriterChanges(user, within)
     since = await _window(uow, writer, found, within, most)
     found.turns = await uow.reverts.turns(writer, user, since) if within.turns else []
-    noted = await uow.reverts.noted(writer, user, since)
+    noted = await uow.reverts.writer_records(writer, user, since)
     found.noted = [each for each in noted if within.shows(each.changes.get("category"))]
     if found.empty:
         return found
@@ -138,7 +146,7 @@ async def look(uow: UnitOfWork, writer: Writer, user: str, within: Within, most:
     return found
 
 
-async def _window(uow: UnitOfWork, writer: Writer, found: Found, within: Within, most: int) -> datetime:
+async def _window(uow: UnitOfWork, writer: RevertedWriter, found: WriterChanges, within: Within, most: int) -> datetime:
     """The writer's newest entries, so many as one transaction takes; from when on they are."""
     before: UUID | None = None
     while len(found.own) < most:
@@ -151,7 +159,7 @@ async def _window(uow: UnitOfWork, writer: Writer, found: Found, within: Within,
     return found.own[-1].ts if found.more else writer.since
 
 
-async def _closure(uow: UnitOfWork, found: Found, since: datetime, wanted: set[UUID]) -> None:
+async def _closure(uow: UnitOfWork, found: WriterChanges, since: datetime, wanted: set[UUID]) -> None:
     """Load memories, decide which go, and follow what rests on them, until nothing is added."""
     undone = found.undone
     for _ in range(_MAX_STEPS):
@@ -162,22 +170,22 @@ async def _closure(uow: UnitOfWork, found: Found, since: datetime, wanted: set[U
             found.deeds[name] = [replace(d, reverted_by=None) if d.reverted_by in undone else d for d in deeds]
         before = (set(found.gone), set(found.going))
         _decide(found)
-        lost = found.lost
+        lost = found.lost_ids
         wanted = set(await uow.reverts.ended_by(found.user, found.going))
         wanted |= {by for each in found.going if (by := found.memories[each].superseded_by) is not None}
         if lost:
             await uow.lock_users(await uow.upkeep.users_of_derived(sorted(lost)))
-            wanted |= {each.id for each in await uow.upkeep.derived(sorted(lost))}
+            wanted |= {each.id for each in await uow.upkeep.lock_derived(sorted(lost))}
         if wanted <= found.deeds.keys() and before == (found.gone, found.going):
             return
 
 
-def _decide(found: Found) -> None:
+def _decide(found: WriterChanges) -> None:
     """Which of the memories that are loaded go, and how the others are without the writer."""
-    lost = found.lost
+    lost = found.lost_ids
     for name, memory in found.memories.items():
         deeds = found.deeds[name]
-        found.gone |= {deed.id for deed in deeds if not deed.reverted and _rests(deed, lost)}
+        found.gone |= {deed.id for deed in deeds if not deed.is_reverted and _rests(deed, lost)}
         mine = [deed for deed in deeds if deed.id in found.gone]
         after = memory
         begun = next((deed for deed in mine if creates(deed, memory)), None)
@@ -186,7 +194,7 @@ def _decide(found: Found) -> None:
             said = first_said(deeds, found.gone) is not None
             # what another one said of an approved value was not held back: it is to be decided on like any other
             unasked = said and begun.event is HistoryEvent.CONSENT
-            why = None if said else vouched(deeds, found.gone)
+            why = None if said else stay_reason(deeds, found.gone)
             if why is not None:  # it sheds what the writer did to it since
                 found.kept[name] = why
                 after = without(memory, deeds, {deed.id for deed in mine if not creates(deed, memory)})
@@ -212,7 +220,7 @@ def _decide(found: Found) -> None:
         found.after.pop(each, None)
 
 
-def _rests(deed: Deed, lost: Collection[UUID]) -> bool:
+def _rests(deed: RecordedChange, lost: Collection[UUID]) -> bool:
     """Whether what somebody did rests on what goes alone: it was said by it, or was done in favour of it."""
     named = {str(each) for each in lost}
     if deed.said is not None:
@@ -225,7 +233,7 @@ def _rests(deed: Deed, lost: Collection[UUID]) -> bool:
     return any(deed.meta.get(name) in named for name in _QUOTES)
 
 
-async def _beside(uow: UnitOfWork, found: Found, since: datetime, within: Within) -> None:
+async def _beside(uow: UnitOfWork, found: WriterChanges, since: datetime, within: Within) -> None:
     """What stands beside what comes back, and what else of the user the writer may have decided on."""
     store = uow.reverts
     back = {name for name in found.after if found.memories[name].user_id == found.user}
@@ -242,21 +250,21 @@ async def _beside(uow: UnitOfWork, found: Found, since: datetime, within: Within
     for memory in found.others:
         found.memories.setdefault(memory.id, memory)
     found.proposals = await uow.removals.proposals([found.user])
-    found.asked = await store.asked([each.id for each in found.proposals])
+    found.asked = await store.proposal_records([each.id for each in found.proposals])
     found.fields = await store.fields(found.user)
-    found.decided = await store.decided(found.user, since)
-    found.spoken = await store.spoken(found.user) if found.turns else []
-    found.rejected = await store.rejected(found.user, found.going) if found.own else []
-    found.buried = await store.buried(found.user, since) if found.own else []
+    found.decided = await store.decision_records(found.user, since)
+    found.spoken = await store.corroborations(found.user) if found.turns else []
+    found.rejected = await store.rejected_memories(found.user, found.going) if found.own else []
+    found.buried = await store.tombstones_since(found.user, since) if found.own else []
     within = found.within
-    found.refused = await store.refused(found.user, since, None if within.whole else within.categories)
+    found.refused = await store.count_refused(found.user, since, None if within.whole else within.categories)
 
 
-def _receipt(deed: Deed) -> UUID:
+def _receipt(deed: RecordedChange) -> UUID:
     return UUID(str(deed.meta["receipt"]))
 
 
-def restored(found: Found) -> Sequence[UUID]:
+def restored_ids(found: WriterChanges) -> Sequence[UUID]:
     """Memories that come back to their place, or to words that they had: others may stand there by now."""
     return [
         name

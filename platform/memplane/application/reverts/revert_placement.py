@@ -11,18 +11,18 @@ from memplane.application.memories.placement import DISPUTES, SUPERSEDES
 from memplane.application.memories.supersession import NEIGHBOURS
 from memplane.application.recall.search_material import Vector
 from memplane.application.records import Edge
-from memplane.application.reverts.revert_lookup import Found, restored
+from memplane.application.reverts.revert_lookup import WriterChanges, restored_ids
 from memplane.domain.language.comparison.comparison import Bands
 from memplane.domain.language.terms import terms
 from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT
 from memplane.domain.memory.memory import Memory, State, TrustState, weight
-from memplane.domain.memory.merging import joined
-from memplane.domain.memory.revert_rules import Why, begun, not_ended, redone
+from memplane.domain.memory.merging import merge_texts
+from memplane.domain.memory.revert_rules import StayReason, first_version, not_ended, redone
 from memplane.domain.memory.write_decisions import (
     Action,
-    Decision,
     Neighbour,
-    compared,
+    WriteDecision,
+    compare_neighbours,
     decide,
     said_again,
     said_at,
@@ -33,7 +33,7 @@ _MAX_STEPS = 50
 
 
 @dataclass(slots=True)
-class Standing:
+class PlacementAfterRevert:
     """Memories as they will be, and what links them.
 
     Attributes:
@@ -44,14 +44,14 @@ class Standing:
         barred: what stays away, for another memory has its name.
     """
 
-    found: Found
+    found: WriterChanges
     now: dict[UUID, Memory]
     away: Mapping[UUID, datetime]
     edges: list[Edge] = field(default_factory=list)
     barred: set[UUID] = field(default_factory=set)
 
 
-def settle(found: Found, vector: Callable[[Memory], Vector | None], bands: Bands, now: datetime) -> list[Edge]:
+def settle(found: WriterChanges, vector: Callable[[Memory], Vector | None], bands: Bands, now: datetime) -> list[Edge]:
     """Let what comes back and what came meanwhile be to each other what they would have been.
 
     ``found.after`` holds the outcome.
@@ -60,25 +60,25 @@ def settle(found: Found, vector: Callable[[Memory], Vector | None], bands: Bands
         The relations to add.
     """
     edges = _inherited(found)
-    back = [name for name in restored(found) if found.after[name].trust_state is not TrustState.DISPUTED]
+    back = [name for name in restored_ids(found) if found.after[name].trust_state is not TrustState.DISPUTED]
     away = {name: moment for name in back if (moment := found.ended_at(name)) is not None}
     there = {each.id: found.after.get(each.id, each) for each in found.others}
     there |= {name: after for name, after in found.after.items() if name in away or name in found.made}
-    standing = Standing(found, there, away)
+    standing = PlacementAfterRevert(found, there, away)
     before = dict(there)
     for name in sorted(there, key=lambda each: (there[each].recorded_at, each)):
         if standing.now[name].state is not before[name].state:  # another one took its place, or joined it, before
             continue
         _arrive(standing, name, vector, bands, now)
     _one_each(standing)
-    found.kept |= dict.fromkeys(standing.barred, Why.VALUE_STANDS)
+    found.kept |= dict.fromkeys(standing.barred, StayReason.VALUE_STANDS)
     for name, memory in standing.now.items():
         if memory != before[name] or name in found.after:
             found.after[name] = memory
     return edges + standing.edges
 
 
-def _one_each(standing: Standing) -> None:
+def _one_each(standing: PlacementAfterRevert) -> None:
     """Of several active memories of one value or name the latest stays."""
     latest: dict[object, Memory] = {}
     for name in sorted(standing.now, key=lambda each: (standing.now[each].recorded_at, each)):
@@ -98,10 +98,10 @@ def places_of(memory: Memory) -> list[tuple[object, ...]]:
     return [(*store, memory.value_hash), *named]
 
 
-def _inherited(found: Found) -> list[Edge]:
+def _inherited(found: WriterChanges) -> list[Edge]:
     """What the writer's memory took the place of stays in the past where another one took that one's place in turn."""
     edges = []
-    for name in restored(found):
+    for name in restored_ids(found):
         heir = _heir(found, found.memories[name].superseded_by)
         if heir is not None:
             found.after[name] = _ended(found.after[name], heir, found.memories[name].superseded_at or heir.recorded_at)
@@ -109,7 +109,7 @@ def _inherited(found: Found) -> list[Edge]:
     return edges
 
 
-def _heir(found: Found, by: UUID | None) -> Memory | None:
+def _heir(found: WriterChanges, by: UUID | None) -> Memory | None:
     """Who took the place of what goes, if it was another writer who said so."""
     for _ in range(_MAX_STEPS):
         if by is None or by not in found.going:
@@ -122,7 +122,7 @@ def _heir(found: Found, by: UUID | None) -> Memory | None:
 
 
 def _arrive(
-    standing: Standing, name: UUID, vector: Callable[[Memory], Vector | None], bands: Bands, now: datetime
+    standing: PlacementAfterRevert, name: UUID, vector: Callable[[Memory], Vector | None], bands: Bands, now: datetime
 ) -> None:
     """One memory meets what was away when it came: as it was then, though it may be past by now."""
     new = standing.now[name]
@@ -135,10 +135,10 @@ def _arrive(
             return
     late = [each for each in met if new.recorded_at >= standing.away[each.id] and new.recorded_at > each.recorded_at]
     deeds = standing.found.deeds.get(name, [])
-    first, _ = begun(standing.found.memories[name], deeds, standing.found.gone)
+    first, _ = first_version(standing.found.memories[name], deeds, standing.found.gone)
     first = new if name in standing.found.kept else first
     first = replace(first, trust_state=TrustState.CANDIDATE) if first.trust_state is TrustState.DISPUTED else first
-    around = compared(first, _nearest(first, late, vector), bands)
+    around = compare_neighbours(first, _nearest(first, late, vector), bands)
     decision = decide(first, around, bands, max(now, first.recorded_at))
     if decision.action in {Action.MERGE, Action.UPDATE}:
         newer = True if decision.action is Action.UPDATE else None
@@ -147,7 +147,7 @@ def _arrive(
     _decided(standing, new, decision)
 
 
-def _met(standing: Standing, new: Memory) -> list[Memory]:
+def _met(standing: PlacementAfterRevert, new: Memory) -> list[Memory]:
     """What was away when a memory came, and could be the same or contradict it."""
     found: list[Memory] = []
     for name, since in standing.away.items():
@@ -164,7 +164,7 @@ def _met(standing: Standing, new: Memory) -> list[Memory]:
     return found
 
 
-def _decided(standing: Standing, new: Memory, decision: Decision) -> None:
+def _decided(standing: PlacementAfterRevert, new: Memory, decision: WriteDecision) -> None:
     """Let a memory be what it would have been beside what was away."""
     match decision.action:
         case Action.SUPERSEDE:
@@ -186,7 +186,7 @@ def _decided(standing: Standing, new: Memory, decision: Decision) -> None:
         standing.edges += [_edge(new.id, each, "related_to") for each in decision.links]
 
 
-def _doubt(standing: Standing, new: Memory) -> None:
+def _doubt(standing: PlacementAfterRevert, new: Memory) -> None:
     """What is disputed took nobody's place."""
     standing.now[new.id] = replace(new, trust_state=TrustState.DISPUTED)
     for name, other in standing.now.items():
@@ -213,13 +213,13 @@ def _nearest(
     return sorted(near.values(), key=lambda pair: (-pair[1], pair[0].id))
 
 
-def _supersede(standing: Standing, ended: Sequence[Neighbour], new: Memory) -> None:
+def _supersede(standing: PlacementAfterRevert, ended: Sequence[Neighbour], new: Memory) -> None:
     for each in ended:
         standing.now[each.memory.id] = _ended(each.memory, new, new.recorded_at)
         standing.edges.append(_edge(new.id, each, SUPERSEDES))
 
 
-def _fold(standing: Standing, there: Memory, new: Memory, newer: bool | None) -> None:
+def _fold(standing: PlacementAfterRevert, there: Memory, new: Memory, newer: bool | None) -> None:
     """What says the same is one memory: the later one becomes what the earlier one would be by now, and keeps its id.
 
     Args:
@@ -233,10 +233,10 @@ def _fold(standing: Standing, there: Memory, new: Memory, newer: bool | None) ->
         return
     found = standing.found
     now = found.memories[new.id]
-    first, deeds = begun(now, found.deeds.get(new.id, []), found.gone)
+    first, deeds = first_version(now, found.deeds.get(new.id, []), found.gone)
     text = there.text
     if newer is not None and weight(there) <= first.authority:
-        text = joined(there.text, first.text, newer=newer)
+        text = merge_texts(there.text, first.text, newer=newer)
     one = replace(said_again(there, first), text=text, pii=tuple(sorted({*there.pii, *first.pii})))
     one = redone(replace(one, id=new.id, external_id=there.external_id or new.external_id), deeds, found.gone, now)
     standing.now[new.id] = replace(one, version=new.version, updated_at=new.updated_at)

@@ -10,16 +10,16 @@ from uuid import UUID
 from memplane.application.consent.proposals import draft_of
 from memplane.application.recall.search_material import Vector
 from memplane.application.records import ContextField, Edge, Proposal
-from memplane.application.reverts.revert_lookup import Found, restored
+from memplane.application.reverts.revert_lookup import WriterChanges, restored_ids
 from memplane.application.reverts.revert_placement import settle
-from memplane.application.reverts.revert_ports import Buried, Writer
+from memplane.application.reverts.revert_ports import RejectedValue, RevertedWriter
 from memplane.domain.consent.consent_rules import MULTIPLE, ConsentRules, ProposalState
 from memplane.domain.language.comparison.comparison import Bands
 from memplane.domain.language.text import instant
 from memplane.domain.memory.conflict_verdicts import POSSIBLE_CONFLICT, ConflictVerdict
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState
-from memplane.domain.memory.revert_rules import Why, first_said, known_changes
+from memplane.domain.memory.revert_rules import StayReason, first_said, known_changes
 from memplane.domain.memory.tombstones import rejected_keys, said_keys, value_key
 from memplane.domain.memory.undo_records import UndoKind, UndoRecord
 from memplane.domain.memory.write_decisions import said_again
@@ -33,7 +33,7 @@ _CERTAIN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RevertItem:
     """One thing that is taken back, or stays.
 
     Attributes:
@@ -45,11 +45,11 @@ class Item:
     id: UUID
     user_id: str
     what: str
-    reason: Why | None = None
+    reason: StayReason | None = None
 
 
 @dataclass(slots=True)
-class Plan:
+class RevertPlan:
     """What is done to a user.
 
     Attributes:
@@ -66,7 +66,7 @@ class Plan:
         entities: changes of entities, newest first.
     """
 
-    found: Found
+    found: WriterChanges
     stored: dict[UUID, tuple[Memory, Memory]] = field(default_factory=dict)
     withdrawn: list[Proposal] = field(default_factory=list)
     reopened: list[Proposal] = field(default_factory=list)
@@ -74,24 +74,26 @@ class Plan:
     fields_back: list[ContextField] = field(default_factory=list)
     reconciled: list[tuple[UUID, UUID]] = field(default_factory=list)
     linked: list[Edge] = field(default_factory=list)
-    lifted: list[Buried] = field(default_factory=list)
+    lifted: list[RejectedValue] = field(default_factory=list)
     buried_again: list[Mapping[str, str]] = field(default_factory=list)
     entities: list[UndoRecord] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
+    items: list[RevertItem] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
 
-    def note(self, kind: str, name: UUID, what: str, reason: Why | None = None, *, of: str | None = None) -> None:
+    def note(
+        self, kind: str, name: UUID, what: str, reason: StayReason | None = None, *, of: str | None = None
+    ) -> None:
         """Add an item to the receipt, unless the caller does not reach its category."""
         if of is None or self.found.within.shows(of):
-            self._add(Item(kind, name, self.found.user, what, reason))
+            self._add(RevertItem(kind, name, self.found.user, what, reason))
 
-    def note_memory(self, memory: Memory, what: str, reason: Why | None = None) -> None:
+    def note_memory(self, memory: Memory, what: str, reason: StayReason | None = None) -> None:
         """Add a memory to the receipt, unless the caller does not reach it: a derived one may be another user's."""
         if self.found.within.has(memory):
-            self._add(Item("memory", memory.id, memory.user_id, what, reason))
+            self._add(RevertItem("memory", memory.id, memory.user_id, what, reason))
 
-    def _add(self, item: Item) -> None:
+    def _add(self, item: RevertItem) -> None:
         if item.reason is None:
             self.counts[f"{_PLURAL.get(item.kind, item.kind + 's')}_{item.what}"] += 1
         self.items.append(item)
@@ -101,7 +103,7 @@ _PLURAL = {"memory": "memories", "entity": "entities"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RevertRules:
     """By what it is decided.
 
     Attributes:
@@ -111,7 +113,7 @@ class Rules:
         purge_after: how long what goes can be restored.
     """
 
-    writer: Writer
+    writer: RevertedWriter
     vector: Callable[[Memory], Vector | None]
     bands: Bands
     consent: ConsentRules
@@ -119,9 +121,9 @@ class Rules:
     purge_after: timedelta
 
 
-def planned(found: Found, rules: Rules) -> Plan:
+def plan_revert(found: WriterChanges, rules: RevertRules) -> RevertPlan:
     """What to do with what was found."""
-    plan = Plan(found)
+    plan = RevertPlan(found)
     _graves(plan)
     plan.linked = settle(found, rules.vector, rules.bands, rules.now)
     _fields(plan, rules)
@@ -147,7 +149,7 @@ def planned(found: Found, rules: Rules) -> Plan:
     return plan
 
 
-def _memories(plan: Plan, rules: Rules) -> None:
+def _memories(plan: RevertPlan, rules: RevertRules) -> None:
     found = plan.found
     for name in sorted(found.going):
         memory = found.memories[name]
@@ -169,11 +171,11 @@ def _memories(plan: Plan, rules: Rules) -> None:
         plan.note_memory(found.memories[name], "kept", why)
 
 
-def _rebuilt(plan: Plan) -> int:
+def _rebuilt(plan: RevertPlan) -> int:
     """How many memories get what others did to them, or said of them, done again without the writer's part."""
     found, count = plan.found, 0
     for name in plan.stored.keys() - found.going:
-        deeds = [deed for deed in found.deeds.get(name, ()) if not deed.reverted]
+        deeds = [deed for deed in found.deeds.get(name, ()) if not deed.is_reverted]
         first = min((deed.id for deed in deeds if deed.id in found.gone), default=None)
         later = (deed for deed in deeds if first is not None and deed.id > first and deed.id not in found.gone)
         built_on = first is None or any(deed.event is not HistoryEvent.REVERT for deed in later)
@@ -181,7 +183,7 @@ def _rebuilt(plan: Plan) -> int:
     return count
 
 
-def _believed(plan: Plan) -> None:
+def _believed(plan: RevertPlan) -> None:
     """What disputed nothing but what goes is believed."""
     found = plan.found
     for name, disputed in sorted(found.disputes.items()):
@@ -198,7 +200,7 @@ def _believed(plan: Plan) -> None:
             plan.note_memory(memory, "restored")
 
 
-def _proposals(plan: Plan, rules: Rules) -> None:
+def _proposals(plan: RevertPlan, rules: RevertRules) -> None:
     """Proposals of the writer's go, its decisions are open again, and what rests on what goes waits no more."""
     found, writer = plan.found, rules.writer
     decided = {
@@ -206,7 +208,7 @@ def _proposals(plan: Plan, rules: Rules) -> None:
         for deed in found.own
         if deed.event is HistoryEvent.CONSENT and "proposal" in deed.meta
     }
-    named = {str(each) for each in found.lost}
+    named = {str(each) for each in found.lost_ids}
     for each in found.proposals:
         asked = found.asked.get(each.id) or []
         begun = [note for note in asked if note.ts >= writer.since]
@@ -224,10 +226,10 @@ def _proposals(plan: Plan, rules: Rules) -> None:
             plan.reopened.append(each)
             plan.note("proposal", each.id, "reopened", of=each.category)
         elif mine and each.state is ProposalState.APPROVED and any(note in found.noted for note in begun):
-            plan.note("proposal", each.id, "kept", Why.APPROVED, of=each.category)
+            plan.note("proposal", each.id, "kept", StayReason.APPROVED, of=each.category)
 
 
-def _once(plan: Plan, writer: Writer) -> None:
+def _once(plan: RevertPlan, writer: RevertedWriter) -> None:
     """A value waits once: what was proposed again since would have been the same proposal, asked again."""
     reopened, gone = {each.id for each in plan.reopened}, {each.id for each in plan.withdrawn}
     there = [each for each in plan.found.proposals if each.id not in gone]
@@ -255,7 +257,7 @@ def _once(plan: Plan, writer: Writer) -> None:
     plan.reopened = [each for each in plan.reopened if each.id not in withdrawn]
 
 
-def _asked(found: Found, proposal: Proposal) -> tuple[str, datetime]:
+def _asked(found: WriterChanges, proposal: Proposal) -> tuple[str, datetime]:
     """Who would have proposed a value, and when: who said it too, for one that the writer approved."""
     if proposal.memory_id in found.repeated:
         said = first_said(found.deeds[proposal.memory_id], found.gone)
@@ -264,13 +266,13 @@ def _asked(found: Found, proposal: Proposal) -> tuple[str, datetime]:
     return proposal.actor, proposal.created_at
 
 
-def _withdraw(plan: Plan, proposal: Proposal) -> None:
+def _withdraw(plan: RevertPlan, proposal: Proposal) -> None:
     if proposal.id not in {each.id for each in plan.withdrawn}:
         plan.withdrawn.append(proposal)
         plan.note("proposal", proposal.id, "withdrawn", of=proposal.category)
 
 
-def _is_known(plan: Plan, proposal: Proposal, rules: Rules) -> bool:
+def _is_known(plan: RevertPlan, proposal: Proposal, rules: RevertRules) -> bool:
     """Whether what waits would have been known when it was said, and counted into the memory that holds it."""
     found, key = plan.found, value_key(proposal.new_value)
     repeated = proposal.memory_id in found.repeated
@@ -286,7 +288,7 @@ def _is_known(plan: Plan, proposal: Proposal, rules: Rules) -> bool:
     return True
 
 
-def _in_force(found: Found, name: str, moment: datetime) -> list[ContextField]:
+def _in_force(found: WriterChanges, name: str, moment: datetime) -> list[ContextField]:
     """The values that a field had at a moment, but for those that the writer decided on."""
     mine = {each.ts for each in found.noted if each.kind is UndoKind.FIELD}
     rows = [row for row in found.fields if row.field == name]
@@ -305,7 +307,7 @@ def _evidence(proposal: Proposal) -> set[str]:
     return {str(proposal.evidence), *(drafted.get("source_ids") or ())}
 
 
-def _fields(plan: Plan, rules: Rules) -> None:
+def _fields(plan: RevertPlan, rules: RevertRules) -> None:
     """Fields have the values again that they had before, unless another one decided on them since."""
     found = plan.found
     rows = {(row.field, row.value_hash): row for row in found.fields}
@@ -330,12 +332,12 @@ def _fields(plan: Plan, rules: Rules) -> None:
         plan.note("field", row.memory_id, "changed", of=row.category)
 
 
-def _lapsed(found: Found, rules: ConsentRules) -> set[tuple[str, str]]:
+def _lapsed(found: WriterChanges, rules: ConsentRules) -> set[tuple[str, str]]:
     """Values of benign fields that too few turns speak for, without those that go."""
     gone = {turn.id for turn in found.turns}
     touched = {(field_, key) for field_, key, turn in found.spoken if turn in gone}
     left = {place: [turn for *at, turn in found.spoken if tuple(at) == place and turn not in gone] for place in touched}
-    return {place for place, turns in left.items() if not rules.corroborated(turns)}
+    return {place for place, turns in left.items() if not rules.is_corroborated(turns)}
 
 
 def _field_of(kept: Mapping[str, Any]) -> ContextField:
@@ -343,7 +345,7 @@ def _field_of(kept: Mapping[str, Any]) -> ContextField:
     return ContextField(**{**kept, **ids, "decided_at": instant(kept["decided_at"])})
 
 
-def _conflicts(plan: Plan) -> None:
+def _conflicts(plan: RevertPlan) -> None:
     """Pairs on which the writer decided wait for a verdict again."""
     for deed in plan.found.own:
         other = deed.meta.get("compatible_with")
@@ -351,7 +353,7 @@ def _conflicts(plan: Plan) -> None:
             other = deed.meta.get("superseded_by")
         elif deed.meta.get("verdict") != ConflictVerdict.KEEP_BOTH:
             continue
-        if not isinstance(other, str) or not plan.found.lost.isdisjoint({deed.memory_id, UUID(other)}):
+        if not isinstance(other, str) or not plan.found.lost_ids.isdisjoint({deed.memory_id, UUID(other)}):
             continue
         pair = (deed.memory_id, UUID(other))
         if pair not in plan.reconciled and pair[::-1] not in plan.reconciled:
@@ -360,7 +362,7 @@ def _conflicts(plan: Plan) -> None:
             plan.note("conflict", pair[0], "reopened")
 
 
-def _graves(plan: Plan) -> None:
+def _graves(plan: RevertPlan) -> None:
     """Lift what the writer buried; what another one rejected too stays so, and does not come back."""
     found = plan.found
     mine = {(deed.actor, deed.ts) for deed in found.own if deed.event in _BURIES}
@@ -383,15 +385,15 @@ def _graves(plan: Plan) -> None:
     plan.buried_again = [row for each in verdicts for row in each.changes["rows"]]
     if plan.buried_again:
         plan.counts["tombstones_restored"] = len(plan.buried_again)
-    for name in restored(found) if stays else ():
+    for name in restored_ids(found) if stays else ():
         after, ended = found.after[name], found.ended_at(name)
         said = (stays.get((after.category, key)) for key in said_keys(after.text, after.attributes))
         if ended is not None and any(moment is not None and moment >= ended for moment in said):
             found.after.pop(name)
-            found.kept[name] = Why.REJECTED
+            found.kept[name] = StayReason.REJECTED
 
 
-def texts_of(found: Found) -> list[Memory]:
+def texts_of(found: WriterChanges) -> list[Memory]:
     """Memories whose words are compared, or are other words than before: their search material is needed."""
     changed = [
         after

@@ -9,12 +9,12 @@ from uuid import UUID
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField
 from memplane.domain.memory.memory import Memory, Turn
-from memplane.domain.memory.revert_rules import Deed
+from memplane.domain.memory.revert_rules import RecordedChange
 from memplane.domain.memory.undo_records import UndoRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class RevertedWriter:
     """Whose changes are taken back, and since when.
 
     Attributes:
@@ -40,7 +40,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Buried:
+class RejectedValue:
     """A value that a person rejected, by its key and where that counts."""
 
     id: UUID
@@ -53,31 +53,33 @@ class Buried:
 class Reverts(Protocol):
     """What one writer changed, and what else there is to it, within a transaction."""
 
-    async def users(self, writer: Writer) -> list[str]:
+    async def users(self, writer: RevertedWriter) -> list[str]:
         """User ids with writes of this writer that are not reverted yet, sorted."""
         ...
 
-    async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
+    async def deeds_of(
+        self, writer: RevertedWriter, user_id: str, before: UUID | None, limit: int
+    ) -> list[RecordedChange]:
         """What of the writer's changes was not taken back, newest first, those older than ``before``."""
         ...
 
-    async def deeds_on(self, ids: Collection[UUID], since: datetime) -> Mapping[UUID, list[Deed]]:
+    async def deeds_on(self, ids: Collection[UUID], since: datetime) -> Mapping[UUID, list[RecordedChange]]:
         """What anybody did to memories since a moment, or since the first change that was taken back; oldest first."""
         ...
 
-    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[UndoRecord]:
+    async def writer_records(self, writer: RevertedWriter, user_id: str, since: datetime) -> list[UndoRecord]:
         """What the writer changed besides memories and was not taken back, newest first."""
         ...
 
-    async def decided(self, user_id: str, since: datetime) -> list[UndoRecord]:
+    async def decision_records(self, user_id: str, since: datetime) -> list[UndoRecord]:
         """What anybody's decisions on fields of a user replaced since a moment."""
         ...
 
-    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
+    async def proposal_records(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
         """Who made or repeated proposals, by proposal."""
         ...
 
-    async def turns(self, writer: Writer, user_id: str, since: datetime) -> list[Turn]:
+    async def turns(self, writer: RevertedWriter, user_id: str, since: datetime) -> list[Turn]:
         """A user's turns that the writer recorded since a moment."""
         ...
 
@@ -101,7 +103,7 @@ class Reverts(Protocol):
         """By memory that disputes one of some, all that it disputes."""
         ...
 
-    async def rejected(self, user_id: str, but: Collection[UUID]) -> list[Memory]:
+    async def rejected_memories(self, user_id: str, but: Collection[UUID]) -> list[Memory]:
         """What a person rejected of a user, but for some."""
         ...
 
@@ -109,7 +111,7 @@ class Reverts(Protocol):
         """All decided fields of a user."""
         ...
 
-    async def spoken(self, user_id: str) -> list[tuple[str, str, UUID]]:
+    async def corroborations(self, user_id: str) -> list[tuple[str, str, UUID]]:
         """What corroborates benign fields of a user: field, value and turn."""
         ...
 
@@ -137,7 +139,7 @@ class Reverts(Protocol):
         """Let decided proposals wait again."""
         ...
 
-    async def buried(self, user_id: str, since: datetime) -> list[Buried]:
+    async def tombstones_since(self, user_id: str, since: datetime) -> list[RejectedValue]:
         """Values of a user that were buried since a moment."""
         ...
 
@@ -161,7 +163,7 @@ class Reverts(Protocol):
         """Take an entity out of another again; False when that one is gone, or the name is taken."""
         ...
 
-    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[UndoRecord]) -> None:
+    async def mark(self, receipt: UUID, deeds: Sequence[RecordedChange], noted: Sequence[UndoRecord]) -> None:
         """Note that changes are taken back."""
         ...
 
@@ -169,14 +171,14 @@ class Reverts(Protocol):
         """Clear the mark of these receipts from a user's undo records: a reverted revert."""
         ...
 
-    async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
+    async def count_refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
         """Count refused writes for a user since a moment, by any sender, in the given categories or in all."""
         ...
 
-    async def keys_made(self, writer: Writer) -> list[str]:
+    async def keys_made(self, writer: RevertedWriter) -> list[str]:
         """Keys that the writer made or renewed since."""
         ...
 
-    async def checkpoints(self, writer: Writer, users: Collection[str] | None) -> int:
+    async def checkpoints(self, writer: RevertedWriter, users: Collection[str] | None) -> int:
         """How many checkpoints and supervisors' states of some or all users are as the writer saved them since."""
         ...

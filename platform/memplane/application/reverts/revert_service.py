@@ -8,20 +8,27 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from memplane.application.limits.idempotency import Once, replayed
+from memplane.application.limits.idempotency import Once, raise_if_done
 from memplane.application.memories.authorization import require_full
 from memplane.application.memories.gateway import Gateway, Write, clean_id
 from memplane.application.memories.placement import SUPERSEDES
 from memplane.application.memories.recovery import reachable
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recall.search_material import SearchMaterial, Vector
-from memplane.application.records import Answered, ChangeEntry
-from memplane.application.reverts.revert_lookup import MOST, Found, Within, look
+from memplane.application.records import ChangeEntry, StoredAnswer
+from memplane.application.reverts.revert_lookup import MOST, Within, WriterChanges, look
 from memplane.application.reverts.revert_placement import places_of
-from memplane.application.reverts.revert_plan import MOST_ITEMS, Item, Plan, Rules, planned, texts_of
-from memplane.application.reverts.revert_ports import Writer
+from memplane.application.reverts.revert_plan import (
+    MOST_ITEMS,
+    RevertItem,
+    RevertPlan,
+    RevertRules,
+    plan_revert,
+    texts_of,
+)
+from memplane.application.reverts.revert_ports import RevertedWriter
 from memplane.application.transaction import UnitOfWork
-from memplane.domain.errors import Conflict, Invalid, NotFound
+from memplane.domain.errors import InvalidRequest, RecordNotFound, StateConflict
 from memplane.domain.identity.principal import SUBJECT, KeyScope, Principal
 from memplane.domain.language.entities import Mention, mentions
 from memplane.domain.language.terms import terms
@@ -30,7 +37,7 @@ from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.derivation import concluded_by
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Memory, MemoryText, State, Turn, new_id
-from memplane.domain.memory.revert_rules import Why
+from memplane.domain.memory.revert_rules import StayReason
 from memplane.domain.memory.undo_records import UndoKind
 from memplane.domain.policy.policy import Policy
 from memplane.domain.ranking.embedding_models import EmbeddingModel
@@ -44,7 +51,7 @@ Materials = dict[MemoryText, SearchMaterial]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RevertSelection:
     """Whose changes are taken back, and since when; one of key and agent."""
 
     since: datetime
@@ -68,18 +75,18 @@ class Receipt:
     """
 
     id: UUID | None
-    wanted: Wanted
+    wanted: RevertSelection
     policy_hash: str
     started_at: datetime
     finished: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     kept: int = 0
-    items: list[Item] = field(default_factory=list)
+    items: list[RevertItem] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     keys: Sequence[str] = ()
     checkpoints: int = 0
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: RevertPlan) -> None:
         """Add what was done to one user."""
         self.counts.update(plan.counts)
         self.lost.update(plan.lost)
@@ -107,7 +114,7 @@ class RevertWrites:
         self._clock = clock
 
     async def __call__(
-        self, principal: Principal, wanted: Wanted, agent: str | None = None, *, dry_run: bool = False,
+        self, principal: Principal, wanted: RevertSelection, agent: str | None = None, *, dry_run: bool = False,
         once: Once[Receipt] | None = None,
     ) -> Receipt:  # fmt: skip
         """Take back what a key or an agent wrote, changed and decided, or so much of it as a request may take.
@@ -132,20 +139,20 @@ class RevertWrites:
         require_full(principal, "revert what another wrote")
         within = _within(principal, policy, agent)
         if (wanted.key_id is None) == (wanted.agent is None):
-            raise Invalid("key, agent: name one of the two", field="key")
-        await replayed(self._storage, principal, once)
+            raise InvalidRequest("key, agent: name one of the two", field="key")
+        await raise_if_done(self._storage, principal, once)
         receipt = Receipt(None if dry_run else new_id(), wanted, policy.digest, now)
         begun = partial(_begun, users=principal.users, turns=within.turns, wanted=wanted, receipt=receipt)
         writer, users = await self._storage.write(principal.reach, begun)
         if writer.agent is not None and not users and writer.agent not in policy.allowlists:
-            raise NotFound("no such agent: the policy has none of this name, and nothing is stored by one")
+            raise RecordNotFound("no such agent: the policy has none of this name, and nothing is stored by one")
         receipt.finished = await self._each(principal.as_operator(), policy, writer, within, receipt, users)
         if receipt.id is not None and receipt.finished and once is not None:
             await self._storage.write(principal.reach, partial(self._ended, principal, receipt=receipt, once=once))
         return receipt
 
     async def _each(
-        self, principal: Principal, policy: Policy, writer: Writer, within: Within, receipt: Receipt,
+        self, principal: Principal, policy: Policy, writer: RevertedWriter, within: Within, receipt: Receipt,
         users: Sequence[str],
     ) -> bool:  # fmt: skip
         """User by user; whether all of it was done."""
@@ -168,18 +175,18 @@ class RevertWrites:
         return True
 
     async def _user(
-        self, principal: Principal, policy: Policy, of: tuple[Writer, Within, str], receipt: UUID | None
-    ) -> Plan | None:
+        self, principal: Principal, policy: Policy, of: tuple[RevertedWriter, Within, str], receipt: UUID | None
+    ) -> RevertPlan | None:
         """Take back one transaction's worth of what was done to a user; ``None`` when there is nothing."""
         writer, within, user = of
         now = self._clock()
         most = MOST if receipt is not None else MOST_SHOWN
         materials: Materials = {}
 
-        async def seen(uow: UnitOfWork) -> tuple[Found, EmbeddingModel | None]:
+        async def seen(uow: UnitOfWork) -> tuple[WriterChanges, EmbeddingModel | None]:
             return await look(uow, writer, user, within, most), uow.in_force.model
 
-        async def work(write: Write, name: UUID) -> Plan | None:
+        async def work(write: Write, name: UUID) -> RevertPlan | None:
             here = await look(write.uow, writer, user, within, MOST)
             if here.empty:
                 return None
@@ -203,15 +210,15 @@ class RevertWrites:
                 return await self._gateway.run(principal, policy, now, partial(work, name=receipt), users=[user])
             except _Changed:
                 continue
-        raise Conflict("other writers keep changing the memories to revert; try again")
+        raise StateConflict("other writers keep changing the memories to revert; try again")
 
     async def _ended(self, principal: Principal, uow: UnitOfWork, *, receipt: Receipt, once: Once[Receipt]) -> None:
         """Keep the answer."""
-        answered = Answered(once.request, once.answer(receipt))
+        answered = StoredAnswer(once.request, once.answer(receipt))
         await uow.answers.keep(principal.namespace, once.key, answered, self._clock(), None)
 
 
-def _entry(write: Write, writer: Writer, receipt: UUID, plan: Plan) -> HistoryEntry:
+def _entry(write: Write, writer: RevertedWriter, receipt: UUID, plan: RevertPlan) -> HistoryEntry:
     """What one transaction took back, under the receipt's id: all of them add up, whatever became of the request."""
     meta: dict[str, object] = {
         "receipt": str(receipt), "counts": dict(plan.counts), "since": writer.since.isoformat(),
@@ -230,8 +237,8 @@ def _within(principal: Principal, policy: Policy, agent: str | None) -> Within:
 
 
 async def _begun(
-    uow: UnitOfWork, *, users: Collection[str] | None, turns: bool, wanted: Wanted, receipt: Receipt
-) -> tuple[Writer, list[str]]:
+    uow: UnitOfWork, *, users: Collection[str] | None, turns: bool, wanted: RevertSelection, receipt: Receipt
+) -> tuple[RevertedWriter, list[str]]:
     """Whose changes are taken back, and of which users there may be any: of those to whom the caller is bound, if any.
 
     Raises:
@@ -240,9 +247,9 @@ async def _begun(
     keys = await uow.keys.all()
     key_id, agent = clean_id(wanted.key_id, "key"), clean_id(wanted.agent, "agent")
     if key_id is not None and not key_id.startswith(SUBJECT) and all(each.key_id != key_id for each in keys):
-        raise NotFound("no such key")
+        raise RecordNotFound("no such key")
     of_agent = frozenset(each.key_id for each in keys if agent is not None and each.agent == agent)
-    writer = Writer(key_id, agent, wanted.since, of_agent)
+    writer = RevertedWriter(key_id, agent, wanted.since, of_agent)
     receipt.keys = await uow.reverts.keys_made(writer)
     if turns:  # a checkpoint holds a conversation
         receipt.checkpoints = await uow.reverts.checkpoints(writer, users)
@@ -250,20 +257,25 @@ async def _begun(
 
 
 async def _planned(
-    policy: Policy, writer: Writer, found: Found, materials: Materials, model: EmbeddingModel | None, now: datetime
-) -> Plan:
+    policy: Policy,
+    writer: RevertedWriter,
+    found: WriterChanges,
+    materials: Materials,
+    model: EmbeddingModel | None,
+    now: datetime,
+) -> RevertPlan:
     def vector(memory: Memory) -> Vector | None:
         material = materials.get(memory.text)
         return None if material is None or model is None else material.vector(model)
 
     name = "" if model is None else model.name
-    rules = Rules(
+    rules = RevertRules(
         writer, vector, policy.merging.bands_for(name), policy.consent, now, policy.lifecycle.purge_after
     )  # fmt: skip
-    return await asyncio.to_thread(planned, found, rules)
+    return await asyncio.to_thread(plan_revert, found, rules)
 
 
-async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: UUID) -> None:
+async def _carried_out(write: Write, plan: RevertPlan, materials: Materials, receipt: UUID) -> None:
     """Write the plan, its history entries and the changes for threads."""
     found, store = plan.found, write.uow.reverts
     meta: dict[str, object] = {"receipt": str(receipt)}
@@ -274,10 +286,10 @@ async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: 
     await store.reopen([each.id for each in plan.reopened])
     # what the writer's own turns or memories said is not approved with the value
     quoting = [each.id for each in plan.reopened if each.memory_id in found.repeated]
-    await write.uow.removals.unquote([found.user], quoting, found.lost)
+    await write.uow.removals.unquote([found.user], quoting, found.lost_ids)
     await store.put_fields(plan.fields_gone, plan.fields_back)
     await store.lift([each.id for each in plan.lifted])
-    await write.uow.tombstones.bury_again(plan.buried_again)
+    await write.uow.tombstones.restore(plan.buried_again)
     await store.unlink(COMPATIBLE, plan.reconciled)
     back = [(name, by) for name, by in _former(plan)]
     await store.unlink(SUPERSEDES, back)
@@ -293,11 +305,11 @@ async def _carried_out(write: Write, plan: Plan, materials: Materials, receipt: 
     await write.settle(found.user, None)
 
 
-def _gone(plan: Plan) -> list[Memory]:
+def _gone(plan: RevertPlan) -> list[Memory]:
     return [plan.found.memories[name] for name in plan.found.going]
 
 
-def _former(plan: Plan) -> list[tuple[UUID, UUID]]:
+def _former(plan: RevertPlan) -> list[tuple[UUID, UUID]]:
     """Memories that are active again, with what was in their place."""
     return [
         (name, before.superseded_by)
@@ -306,7 +318,7 @@ def _former(plan: Plan) -> list[tuple[UUID, UUID]]:
     ]
 
 
-async def _stored(write: Write, plan: Plan, materials: Materials, meta: Mapping[str, object]) -> None:
+async def _stored(write: Write, plan: RevertPlan, materials: Materials, meta: Mapping[str, object]) -> None:
     await _made_way(write, plan)
     rows: list[tuple[Memory, SearchMaterial | None]] = []
     reworded: dict[UUID, Memory] = {}
@@ -317,12 +329,12 @@ async def _stored(write: Write, plan: Plan, materials: Materials, meta: Mapping[
             material, reworded[name] = await _material(materials, after), now
         rows.append((now, material))
         cause = {"cause": "source_reverted"} if name in plan.found.derived else {}
-        write.changed(HistoryEvent.REVERT, _told(before, now), now, before, {**meta, **cause})
+        write.record_change(HistoryEvent.REVERT, _told(before, now), now, before, {**meta, **cause})
     await write.uow.reverts.replace(rows)
     await _mentioned(write, reworded)
 
 
-async def _made_way(write: Write, plan: Plan) -> None:
+async def _made_way(write: Write, plan: RevertPlan) -> None:
     """Supersede a restored memory where an unrelated one already holds its value or external id."""
     active = [after for _, after in plan.stored.values() if after.state is State.ACTIVE]
     others = await write.uow.reverts.holding(active) if active else []
@@ -333,7 +345,7 @@ async def _made_way(write: Write, plan: Plan) -> None:
             before, after = plan.stored[memory.id]
             gone = replace(after, state=State.SUPERSEDED, superseded_by=other.id, superseded_at=write.now)
             plan.stored[memory.id] = (before, gone)
-            plan.note_memory(memory, "kept", Why.VALUE_STANDS)
+            plan.note_memory(memory, "kept", StayReason.VALUE_STANDS)
 
 
 async def _material(materials: Materials, memory: Memory) -> SearchMaterial:
@@ -359,13 +371,13 @@ async def _mentioned(write: Write, reworded: Mapping[UUID, Memory]) -> None:
         named: Mapping[tuple[str, str], UUID] = {}
         wanted: list[Mention] = [each for name in mine for each in found[name]]
         if wanted:
-            named = await write.uow.graph.named(user, wanted, write.now)
+            named = await write.uow.graph.entity_ids(user, wanted, write.now)
         linked |= {name: sorted({named[each.kind, each.key] for each in found[name]}) for name in mine}
     if linked:
         await write.uow.reverts.mention(linked)
 
 
-async def _entities(write: Write, plan: Plan) -> None:
+async def _entities(write: Write, plan: RevertPlan) -> None:
     for each in plan.entities:
         if each.kind is UndoKind.ALIAS:
             done = await write.uow.reverts.unname(each.about, str(each.changes["key"]))
@@ -373,7 +385,7 @@ async def _entities(write: Write, plan: Plan) -> None:
             done = await write.uow.reverts.unfold(each.changes)
         if not done:
             item = next(n for n, item in enumerate(plan.items) if (item.kind, item.id) == ("entity", each.about))
-            plan.items[item] = replace(plan.items[item], what="kept", reason=Why.MERGED_SINCE)
+            plan.items[item] = replace(plan.items[item], what="kept", reason=StayReason.MERGED_SINCE)
             plan.counts["entities_changed"] -= 1
     plan.counts = +plan.counts
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
-from memplane.application.consent.proposals import grave
+from memplane.application.consent.proposals import field_namespace
 from memplane.application.memories.authorization import require_full
-from memplane.application.memories.browse import told
+from memplane.application.memories.browse import redact_entry
 from memplane.application.memories.shared_memories import owner_of
-from memplane.application.ports import Clock, Policies, Reader, Storage
+from memplane.application.ports import Clock, Policies, Storage, TenantReader
 from memplane.application.records import Proposal, ProposalQuery
 from memplane.application.transfer.portable_records import PortableReader, Record
 from memplane.application.users.merged_users import require_unmerged
@@ -30,7 +30,7 @@ RUNNING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportStream:
     """An export that is allowed, before it began.
 
     Attributes:
@@ -61,7 +61,7 @@ class Exports:
         self._clock = clock
         self._running = 0
 
-    async def begin(self, principal: Principal, user_id: str | None, agent: str | None = None) -> Exported:
+    async def begin(self, principal: Principal, user_id: str | None, agent: str | None = None) -> ExportStream:
         """What an export of a user covers, or one of what is about no user; none of it is read yet.
 
         Raises:
@@ -81,8 +81,11 @@ class Exports:
         async with self._storage.reading(principal.reach) as reader:
             await require_unmerged(reader, principal, user_id)
         categories = scope.categories
-        graves = (*categories, *sorted({grave(f) for name in categories for f in policy.sensitive_fields(name)}))
-        return Exported(user, now, policy.digest, categories, graves, scope, principal)
+        graves = (
+            *categories,
+            *sorted({field_namespace(f) for name in categories for f in policy.sensitive_fields(name)}),
+        )
+        return ExportStream(user, now, policy.digest, categories, graves, scope, principal)
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -99,7 +102,7 @@ class Exports:
         finally:
             self._running -= 1
 
-    async def pages(self, export: Exported) -> AsyncGenerator[Sequence[Record], None]:
+    async def pages(self, export: ExportStream) -> AsyncGenerator[Sequence[Record], None]:
         """Its records, in pages of one kind; whatever is referred to comes before what refers to it.
 
         All of it is read in one transaction, that sees one state of the database.
@@ -133,7 +136,7 @@ async def _paged(ask: Callable[[R | None], Awaitable[list[R]]]) -> AsyncIterator
         found = await ask(found[-1])
 
 
-async def _proposals(reader: Reader, scope: Scope) -> Page:
+async def _proposals(reader: TenantReader, scope: Scope) -> Page:
     wanted = ProposalQuery(scope.tenant, scope.categories, scope.users, scope.now, user_id=scope.filters.user_id)
 
     async def ask(after: Proposal | None) -> list[Proposal]:
@@ -145,24 +148,24 @@ async def _proposals(reader: Reader, scope: Scope) -> Page:
             yield page
 
 
-async def _turns(reader: Reader, scope: Scope) -> Page:
+async def _turns(reader: TenantReader, scope: Scope) -> Page:
     async for found in _paged(lambda after: reader.portable.turns(scope, after, PAGE)):
         yield found
 
 
-async def _entities(reader: Reader, scope: Scope) -> Page:
+async def _entities(reader: TenantReader, scope: Scope) -> Page:
     async for found in _paged(lambda after: reader.portable.entities(scope, after, PAGE)):
         yield found
 
 
-async def _memories(reader: Reader, scope: Scope) -> Page:
+async def _memories(reader: TenantReader, scope: Scope) -> Page:
     async for found in _paged(lambda after: reader.portable.memories(scope, after.memory.id if after else None, PAGE)):
         yield found
         async for page in _histories(reader.portable, scope, [each.memory.id for each in found]):
             yield page
 
 
-async def _relations(reader: Reader, scope: Scope) -> Page:
+async def _relations(reader: TenantReader, scope: Scope) -> Page:
     async for ids in _paged(lambda after: reader.portable.memory_ids(scope, after, PAGE)):
         found = await reader.portable.relations(scope, ids)
         if found:
@@ -171,14 +174,14 @@ async def _relations(reader: Reader, scope: Scope) -> Page:
 
 async def _histories(reader: PortableReader, scope: Scope, ids: Sequence[UUID]) -> Page:
     async for found in _paged(lambda after: reader.histories(scope, ids, after, PAGE)):
-        yield [told(entry, scope) for entry in found]
+        yield [redact_entry(entry, scope) for entry in found]
 
 
-async def _fields(reader: Reader, scope: Scope) -> Page:
+async def _fields(reader: TenantReader, scope: Scope) -> Page:
     async for found in _paged(lambda after: reader.portable.fields(scope, after, PAGE)):
         yield found
 
 
-async def _tombstones(reader: Reader, export: Exported) -> Page:
+async def _tombstones(reader: TenantReader, export: ExportStream) -> Page:
     async for found in _paged(lambda after: reader.portable.tombstones(export.scope, export.graves, after, PAGE)):
         yield found

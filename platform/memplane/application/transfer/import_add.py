@@ -3,26 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memplane.application.consent.proposals import held_back, stated_in
+from memplane.application.consent.proposals import require_consent, stated_in
 from memplane.application.limits.offload import in_thread
 from memplane.application.limits.quotas import charge
 from memplane.application.memories.gateway import Gateway, Write
-from memplane.application.memories.placement import STORED, Fresh, place
+from memplane.application.memories.placement import STORED, Candidate, place
 from memplane.application.memories.service import NewMemory, prepare
 from memplane.application.memories.shared_memories import refuse_conversations
-from memplane.application.memories.supersession import Placed, rejected
+from memplane.application.memories.supersession import PendingWrites, rejection_error
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transfer.import_records import UNCHANGED, Attempt, Incoming, Outcomes, Taking
-from memplane.application.turns.ingestion import append, cleaned
+from memplane.application.turns.ingestion import append, clean_turn
 from memplane.application.turns.new_turn import NewTurn
-from memplane.domain.errors import Forbidden, MemplaneError, QuotaExceeded
+from memplane.domain.errors import AccessForbidden, MemplaneError, QuotaExceeded
 from memplane.domain.language.profile_statements import Stated
 from memplane.domain.memory.memory import Memory, MemoryText, Source, Visibility
 
 Admitted = tuple[Memory, Sequence[Stated]] | NewTurn | MemplaneError
 
 
-async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) -> Attempt:
+async def import_add(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) -> Attempt:
     """What writes lines as new memories and turns.
 
     Raises:
@@ -41,7 +41,7 @@ async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) ->
     material = await _material(gateway, admitted)
 
     async def attempt(write: Write, outcomes: Outcomes) -> None:
-        placed = Placed()
+        placed = PendingWrites()
         for number, each in admitted.items():
             try:
                 if isinstance(each, MemplaneError):
@@ -54,7 +54,9 @@ async def adding(gateway: Gateway, taking: Taking, lines: Sequence[Incoming]) ->
                 outcomes.refuse(number, error)
         for number, line in enumerate(lines):
             if line.record is not None and number not in admitted:
-                outcomes.refuse(number, Forbidden("only an administrator who restores an export may write this line"))
+                outcomes.refuse(
+                    number, AccessForbidden("only an administrator who restores an export may write this line")
+                )
 
     return attempt
 
@@ -71,7 +73,7 @@ def _admitted(taking: Taking, new: NewMemory | NewTurn, agent: str) -> Admitted:
         refuse_conversations(user_id)
         policy.check_write(agent, policy.turns_category)
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
-        return cleaned(principal, policy, replace(new, user_id=user_id), "text")
+        return clean_turn(principal, policy, replace(new, user_id=user_id), "text")
     except MemplaneError as error:
         return error
 
@@ -87,7 +89,11 @@ async def _material(gateway: Gateway, admitted: Mapping[int, Admitted]) -> dict[
 
 
 async def _written(
-    write: Write, each: tuple[Memory, Sequence[Stated]] | NewTurn, material: SearchMaterial, agent: str, placed: Placed
+    write: Write,
+    each: tuple[Memory, Sequence[Stated]] | NewTurn,
+    material: SearchMaterial,
+    agent: str,
+    placed: PendingWrites,
 ) -> str:
     """What became of a line.
 
@@ -100,9 +106,9 @@ async def _written(
             await charge(write, each.user_id)
         return "created" if stored.created else UNCHANGED
     memory, stated = each
-    waiting = await held_back(write, memory, stated, write.policy.allowlist(agent).read)
-    done = waiting or await place(write, Fresh(memory, material, agent, placed))
+    waiting = await require_consent(write, memory, stated, write.policy.allowlist(agent).read)
+    done = waiting or await place(write, Candidate(memory, material, agent, placed))
     if done.outcome == "refused":
-        raise rejected()
+        raise rejection_error()
     await charge(write, memory.user_id, stores=done.outcome in STORED)
     return done.outcome

@@ -8,7 +8,7 @@ from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import require_full
 from memplane.application.memories.gateway import Gateway, Write
 from memplane.application.memories.shared_memories import owner_of
-from memplane.application.transfer.import_add import adding
+from memplane.application.transfer.import_add import import_add
 from memplane.application.transfer.import_records import Incoming, Outcomes, Taking
 from memplane.application.transfer.restore import reinstating
 from memplane.domain.errors import LimitExceeded
@@ -17,7 +17,7 @@ from memplane.domain.identity.principal import KeyScope, Principal
 MAX_LINES = 500
 
 
-class Mode(StrEnum):
+class ImportMode(StrEnum):
     """How lines are taken in."""
 
     ADD = "add"
@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ImportBatch:
     """Some lines of a file for one user.
 
     Attributes:
@@ -36,7 +36,7 @@ class Batch:
     """
 
     user_id: str | None
-    mode: Mode
+    mode: ImportMode
     lines: Sequence[Incoming]
     agent: str | None = None
 
@@ -50,7 +50,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What became of each line, in their order; and of those that were refused why, by their place."""
 
     outcomes: Sequence[str]
@@ -63,7 +63,9 @@ class Imports:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def __call__(self, principal: Principal, batch: Batch, *, once: Once[Imported] | None = None) -> Imported:
+    async def __call__(
+        self, principal: Principal, batch: ImportBatch, *, once: Once[ImportResult] | None = None
+    ) -> ImportResult:
         """Take lines in, in one transaction.
 
         Raises:
@@ -77,26 +79,26 @@ class Imports:
         with self._gateway.under_way(principal, once):
             return await self._taken(principal, batch, once)
 
-    async def _taken(self, principal: Principal, batch: Batch, once: Once[Imported] | None) -> Imported:
+    async def _taken(self, principal: Principal, batch: ImportBatch, once: Once[ImportResult] | None) -> ImportResult:
         policy, now = self._gateway.begin(principal)
-        if batch.mode is Mode.RESTORE:
+        if batch.mode is ImportMode.RESTORE:
             principal.require(KeyScope.ADMIN)
             require_full(principal, "restore what was exported")
         if len(batch.lines) > MAX_LINES:
             raise LimitExceeded(f"lines: {len(batch.lines)} in one call, at most {MAX_LINES}", limit=MAX_LINES)
         user_id = owner_of(principal, batch.user_id)
-        await self._gateway.replayed(principal, once)
-        prepared = reinstating if batch.mode is Mode.RESTORE else adding
+        await self._gateway.raise_if_done(principal, once)
+        prepared = reinstating if batch.mode is ImportMode.RESTORE else import_add
         taking = Taking(principal, policy, now, user_id, batch.agent)
         attempt = await prepared(self._gateway, taking, batch.lines)
 
-        async def work(write: Write) -> Imported:
+        async def work(write: Write) -> ImportResult:
             write = replace(write, imported=True)
             outcomes = Outcomes.of(batch.lines)
             await attempt(write, outcomes)
             await write.settle(user_id, None)
             told = {place: Refusal(error.code, error.detail) for place, error in sorted(outcomes.refused.items())}
-            return Imported(outcomes.all, told)
+            return ImportResult(outcomes.all, told)
 
-        caller = principal.as_operator() if batch.mode is Mode.RESTORE else principal
+        caller = principal.as_operator() if batch.mode is ImportMode.RESTORE else principal
         return await self._gateway.run(caller, policy, now, work, users=[user_id], once=once)

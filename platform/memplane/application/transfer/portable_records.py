@@ -34,7 +34,7 @@ class Mentioning:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class MemoryRelation:
     """A relation from one memory to another."""
 
     from_id: UUID
@@ -57,7 +57,7 @@ class Tombstone:
     ts: datetime
 
 
-Record = Turn | NamedEntity | Mentioning | Relation | HistoryEntry | Proposal | ContextField | Tombstone
+Record = Turn | NamedEntity | Mentioning | MemoryRelation | HistoryEntry | Proposal | ContextField | Tombstone
 """One record of an export."""
 
 
@@ -82,7 +82,7 @@ class PortableReader(Protocol):
         """What was done to memories or proposals that were found in scope, record by record, oldest first."""
         ...
 
-    async def relations(self, scope: Scope, ids: Sequence[UUID]) -> list[Relation]:
+    async def relations(self, scope: Scope, ids: Sequence[UUID]) -> list[MemoryRelation]:
         """Relations that lead out of memories that were found in scope, to others in scope."""
         ...
 
@@ -140,11 +140,11 @@ class PortableStore(Protocol):
         """Note which memories mention which entities."""
         ...
 
-    async def add_relations(self, new: Sequence[Relation]) -> None:
+    async def add_relations(self, new: Sequence[MemoryRelation]) -> None:
         """Add relations; one that is there takes the greater strength."""
         ...
 
-    async def noted(self, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def known_entries(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are entries of the history."""
         ...
 
@@ -156,11 +156,11 @@ class PortableStore(Protocol):
         """Insert proposals; the ids of those that were."""
         ...
 
-    async def proposed(self, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def known_proposals(self, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are proposals for the user."""
         ...
 
-    async def consented(self, user_id: str) -> frozenset[tuple[str, str, UUID]]:
+    async def consented_fields(self, user_id: str) -> frozenset[tuple[str, str, UUID]]:
         """What a user agreed to: field, key of the value, and the memory that it became."""
         ...
 

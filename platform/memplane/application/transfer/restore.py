@@ -11,9 +11,9 @@ from memplane.application.memories.service import NewMemory
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField, Proposal
 from memplane.application.transfer.import_records import Attempt, Incoming, Outcomes, Taking
-from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Record, Relation, Tombstone
-from memplane.application.transfer.restore_validation import Admitted, Rules, admitted
-from memplane.application.transfer.restored_memories import Arriving, reinstate_memories
+from memplane.application.transfer.portable_records import MemoryRelation, Mentioning, NamedEntity, Record, Tombstone
+from memplane.application.transfer.restore_validation import RestoreRules, ValidatedRecord, validate_record
+from memplane.application.transfer.restored_memories import IncomingMemory, reinstate_memories
 from memplane.application.transfer.restored_records import (
     reinstate_entities,
     reinstate_fields,
@@ -39,14 +39,14 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
     Raises:
         AgentForbidden: the key does not reach the agent.
     """
-    rules = Rules.of(taking)
+    rules = RestoreRules.of(taking)
 
-    def look() -> tuple[dict[int, Admitted], dict[int, MemplaneError]]:
+    def look() -> tuple[dict[int, ValidatedRecord], dict[int, MemplaneError]]:
         found, refused = {}, {}
         for place, line in enumerate(lines):
             if line.record is None or isinstance(line.record, NewMemory | NewTurn):
                 continue
-            seen = admitted(rules, line.record)
+            seen = validate_record(rules, line.record)
             if isinstance(seen, MemplaneError):
                 refused[place] = seen
             else:
@@ -66,10 +66,11 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
         await reinstate_turns(write, rules, turns, outcomes)
         await reinstate_entities(write, rules, _of(found, NamedEntity), outcomes)
         memories = [
-            Arriving(place, memory, material[place], found[place]) for place, memory in _of(found, Mentioning).items()
+            IncomingMemory(place, memory, material[place], found[place])
+            for place, memory in _of(found, Mentioning).items()
         ]
         await reinstate_memories(write, rules, memories, outcomes)
-        await reinstate_relations(write, rules, _of(found, Relation), outcomes)
+        await reinstate_relations(write, rules, _of(found, MemoryRelation), outcomes)
         await reinstate_history(write, rules, _of(found, HistoryEntry), outcomes)
         fields = {place: (each, bool(found[place].stated)) for place, each in _of(found, ContextField).items()}
         await reinstate_fields(write, rules, fields, outcomes)
@@ -81,8 +82,8 @@ async def reinstating(gateway: Gateway, taking: Taking, lines: Sequence[Incoming
 
 
 async def _of_the_living(
-    write: Write, rules: Rules, found: Mapping[int, Admitted], outcomes: Outcomes
-) -> Mapping[int, Admitted]:
+    write: Write, rules: RestoreRules, found: Mapping[int, ValidatedRecord], outcomes: Outcomes
+) -> Mapping[int, ValidatedRecord]:
     """The records without those that are older than the user's erasure, if there was one."""
     until = await erased_until(write.uow.erasures, rules.user_id)
     if until is None:
@@ -100,7 +101,7 @@ def _made(record: Record) -> datetime | None:
             return memory.recorded_at
         case Turn(recorded_at=moment) | HistoryEntry(ts=moment) | ContextField(decided_at=moment):
             return moment
-        case NamedEntity(created_at=moment) | Relation(created_at=moment) | Proposal(created_at=moment):
+        case NamedEntity(created_at=moment) | MemoryRelation(created_at=moment) | Proposal(created_at=moment):
             return moment
         case _:
             return None
@@ -120,12 +121,12 @@ def _active_at(record: Record) -> Iterator[datetime]:
             pass
 
 
-def _of(found: Mapping[int, Admitted], kind: type[T]) -> dict[int, T]:
+def _of(found: Mapping[int, ValidatedRecord], kind: type[T]) -> dict[int, T]:
     """The records of a kind, by their lines' places."""
     return {place: each.record for place, each in found.items() if isinstance(each.record, kind)}
 
 
-async def _material(gateway: Gateway, found: Mapping[int, Admitted]) -> dict[int, SearchMaterial]:
+async def _material(gateway: Gateway, found: Mapping[int, ValidatedRecord]) -> dict[int, SearchMaterial]:
     words: dict[int, MemoryText | str] = {}
     for place, each in found.items():
         match each.record:

@@ -4,21 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memplane.application.consent.proposals import draft_of, grave, stated_in
+from memplane.application.consent.proposals import draft_of, field_namespace, stated_in
 from memplane.application.memories.gateway import clean_id
 from memplane.application.memories.recovery import reachable
 from memplane.application.memories.service import require_interval
 from memplane.application.memories.shared_memories import refuse_conversations, require_shareable
 from memplane.application.records import ContextField, Proposal
 from memplane.application.transfer.import_records import Taking
-from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Record, Relation, Tombstone
+from memplane.application.transfer.portable_records import MemoryRelation, Mentioning, NamedEntity, Record, Tombstone
 from memplane.application.turns.new_turn import is_vouched
 from memplane.domain.consent.consent_rules import ProposalState
-from memplane.domain.errors import CategoryForbidden, Invalid, LimitExceeded, MemplaneError
+from memplane.domain.errors import CategoryForbidden, InvalidRequest, LimitExceeded, MemplaneError
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.language.profile_statements import Stated
 from memplane.domain.language.text import normalise
-from memplane.domain.memory.attributes import checked
+from memplane.domain.memory.attributes import check_attributes
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Memory, State, Turn
 from memplane.domain.memory.merging import value_hash
@@ -26,11 +26,11 @@ from memplane.domain.memory.tombstones import value_key
 from memplane.domain.memory.writing import Style, constrain
 from memplane.domain.policy.policy import Policy
 from memplane.domain.privacy import pii
-from memplane.domain.privacy.screening import plain, screened, screened_values
+from memplane.domain.privacy.screening import plain, screen_text, screened_values
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class ValidatedRecord:
     """A record as it is stored, and the sensitive fields that it states."""
 
     record: Record
@@ -38,7 +38,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RestoreRules:
     """By what records are looked at.
 
     Attributes:
@@ -56,7 +56,7 @@ class Rules:
     categories: frozenset[str]
 
     @classmethod
-    def of(cls, taking: Taking) -> "Rules":
+    def of(cls, taking: Taking) -> "RestoreRules":
         """Those of a caller.
 
         Raises:
@@ -76,7 +76,7 @@ class Rules:
             raise CategoryForbidden(f"this key may not restore '{category}'", categories=[category])
 
 
-def admitted(rules: Rules, record: Record) -> Admitted | MemplaneError:
+def validate_record(rules: RestoreRules, record: Record) -> ValidatedRecord | MemplaneError:
     """A record as it is stored, or why it may not be."""
     try:
         return _LOOKS[type(record)](rules, record)
@@ -84,18 +84,18 @@ def admitted(rules: Rules, record: Record) -> Admitted | MemplaneError:
         return error
 
 
-def _memory(rules: Rules, record: Record) -> Admitted:
+def _memory(rules: RestoreRules, record: Record) -> ValidatedRecord:
     if not isinstance(record, Mentioning):
         raise TypeError(type(record))
     memory = _screened(rules, record.memory)
     if memory.state is State.PURGED:
-        raise Invalid("state: what was purged has nothing that could be restored", field="state")
+        raise InvalidRequest("state: what was purged has nothing that could be restored", field="state")
     lives = memory.state is State.ACTIVE and memory.trust_state in RETRIEVABLE_TRUST
     stated = stated_in(rules.policy, memory) if lives else ()
-    return Admitted(replace(record, memory=memory), stated)
+    return ValidatedRecord(replace(record, memory=memory), stated)
 
 
-def _screened(rules: Rules, memory: Memory) -> Memory:
+def _screened(rules: RestoreRules, memory: Memory) -> Memory:
     """A memory as the gateway lets it be stored, with what it was.
 
     Raises:
@@ -104,9 +104,9 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     rules.check(memory.category)
     policy = rules.policy
     screening = policy.category(memory.category).pii
-    text = screened(constrain(memory.text, memory.type, policy.writing, Style.FREE), screening, policy.find_pii)
+    text = screen_text(constrain(memory.text, memory.type, policy.writing, Style.FREE), screening, policy.find_pii)
     external_id = clean_id(memory.external_id, "external_id")
-    attributes = screened_values(checked(memory.attributes), screening, policy.find_pii)
+    attributes = screened_values(check_attributes(memory.attributes), screening, policy.find_pii)
     empty = memory.valid_from is not None and memory.valid_until is not None and memory.valid_until <= memory.valid_from
     if empty and memory.state is not State.SUPERSEDED:
         require_interval(memory.valid_from, memory.valid_until)
@@ -129,7 +129,7 @@ def _screened(rules: Rules, memory: Memory) -> Memory:
     return found
 
 
-def _turn(rules: Rules, record: Record) -> Admitted:
+def _turn(rules: RestoreRules, record: Record) -> ValidatedRecord:
     if not isinstance(record, Turn):
         raise TypeError(type(record))
     policy, limit = rules.policy, rules.policy.writing.max_text_chars
@@ -151,10 +151,10 @@ def _turn(rules: Rules, record: Record) -> Admitted:
         key_id=rules.principal.key_id,
         vouched=is_vouched(rules.principal, record.role, before=record.vouched),
     )
-    return Admitted(turn)
+    return ValidatedRecord(turn)
 
 
-def _proposal(rules: Rules, record: Record) -> Admitted:
+def _proposal(rules: RestoreRules, record: Record) -> ValidatedRecord:
     """A decision is restored by who may decide; the memory that a proposal may become is looked at like any other."""
     if not isinstance(record, Proposal):
         raise TypeError(type(record))
@@ -166,30 +166,30 @@ def _proposal(rules: Rules, record: Record) -> Admitted:
     try:
         _screened(rules, draft_of(proposal, rules.now))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Invalid("meta: is not of a proposal", field="meta") from error
-    return Admitted(_with_meta(proposal))
+        raise InvalidRequest("meta: is not of a proposal", field="meta") from error
+    return ValidatedRecord(_with_meta(proposal))
 
 
 def _with_meta(proposal: Proposal) -> Proposal:
     # a proposal that lapsed is told as such, and kept as one that nobody decided on
     lapsed = proposal.state is ProposalState.EXPIRED
     state = ProposalState.PENDING if lapsed else proposal.state
-    return replace(proposal, meta=checked(proposal.meta, "meta"), state=state)
+    return replace(proposal, meta=check_attributes(proposal.meta, "meta"), state=state)
 
 
-def _field(rules: Rules, record: Record) -> Admitted:
+def _field(rules: RestoreRules, record: Record) -> ValidatedRecord:
     if not isinstance(record, ContextField):
         raise TypeError(type(record))
     rules.check(record.category)
     value = normalise(record.field_value, "field_value")
     stated = Stated(record.field, value)
     if record.value_hash not in {stated.key[1], value_key(value)}:
-        raise Invalid("value_hash: is not that of the value", field="value_hash")
+        raise InvalidRequest("value_hash: is not that of the value", field="value_hash")
     sensitive = record.field in rules.policy.sensitive_fields(record.category)
-    return Admitted(replace(record, user_id=rules.user_id, field_value=value), [stated] if sensitive else ())
+    return ValidatedRecord(replace(record, user_id=rules.user_id, field_value=value), [stated] if sensitive else ())
 
 
-def _history(rules: Rules, record: Record) -> Admitted:
+def _history(rules: RestoreRules, record: Record) -> ValidatedRecord:
     """An entry of another server's history says who brought it here."""
     if not isinstance(record, HistoryEntry):
         raise TypeError(type(record))
@@ -198,28 +198,28 @@ def _history(rules: Rules, record: Record) -> Admitted:
         name: None if (text := getattr(record, name)) is None else normalise(text, name)
         for name in ("old_ref", "new_ref")
     }
-    meta = checked({**record.meta, **brought}, "meta")
-    return Admitted(replace(record, meta=meta, old_ref=refs["old_ref"], new_ref=refs["new_ref"]))
+    meta = check_attributes({**record.meta, **brought}, "meta")
+    return ValidatedRecord(replace(record, meta=meta, old_ref=refs["old_ref"], new_ref=refs["new_ref"]))
 
 
-def _tombstone(rules: Rules, record: Record) -> Admitted:
+def _tombstone(rules: RestoreRules, record: Record) -> ValidatedRecord:
     if not isinstance(record, Tombstone):
         raise TypeError(type(record))
-    fields = {grave(field) for name in rules.categories for field in rules.policy.sensitive_fields(name)}
+    fields = {field_namespace(field) for name in rules.categories for field in rules.policy.sensitive_fields(name)}
     if record.category not in fields:
         rules.check(record.category)
-    return Admitted(record)
+    return ValidatedRecord(record)
 
 
-def _as_it_is(_rules: Rules, record: Record) -> Admitted:
-    return Admitted(record)
+def _as_it_is(_rules: RestoreRules, record: Record) -> ValidatedRecord:
+    return ValidatedRecord(record)
 
 
-_LOOKS: Mapping[type[Record], Callable[[Rules, Record], Admitted]] = {
+_LOOKS: Mapping[type[Record], Callable[[RestoreRules, Record], ValidatedRecord]] = {
     Mentioning: _memory,
     Turn: _turn,
     NamedEntity: _as_it_is,
-    Relation: _as_it_is,
+    MemoryRelation: _as_it_is,
     HistoryEntry: _history,
     Proposal: _proposal,
     ContextField: _field,

@@ -5,14 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memplane.application.consent.proposals import held_back
+from memplane.application.consent.proposals import require_consent
 from memplane.application.memories.gateway import Write
 from memplane.application.memories.placement import OUTRANKED
-from memplane.application.memories.supersession import is_rejected, rejected, supersede
+from memplane.application.memories.supersession import is_rejected, rejection_error, supersede
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transfer.import_records import UNCHANGED, Outcomes
 from memplane.application.transfer.portable_records import Holder, Mentioning, NamedEntity
-from memplane.application.transfer.restore_validation import Admitted, Rules
+from memplane.application.transfer.restore_validation import RestoreRules, ValidatedRecord
 from memplane.domain.errors import MemplaneError, ValueRejected
 from memplane.domain.language.entities import key_of
 from memplane.domain.memory.derivation import Fate, fate, without
@@ -25,13 +25,13 @@ RESTORED = "restored"
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class IncomingMemory:
     """A memory with its line's place, its search material, and what of it needs consent."""
 
     place: int
     mentioning: Mentioning
     material: SearchMaterial
-    admitted: Admitted
+    admitted: ValidatedRecord
 
     @property
     def memory(self) -> Memory:
@@ -60,15 +60,17 @@ async def deleted_turns(write: Write, user_id: str, ids: Collection[UUID]) -> fr
     keys = {id_key(name): each for each in ids for name in (each, kin(each, user_id))}
     if not keys:
         return frozenset()
-    return frozenset(keys[key] for key in await write.uow.removals.buried(user_id, IDS, keys))
+    return frozenset(keys[key] for key in await write.uow.removals.tombstoned_keys(user_id, IDS, keys))
 
 
-async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arriving], outcomes: Outcomes) -> None:
+async def reinstate_memories(
+    write: Write, rules: RestoreRules, arriving: Sequence[IncomingMemory], outcomes: Outcomes
+) -> None:
     """Put memories back; those that are there already stay as they are."""
     there = await mine(write, rules.user_id, {each.memory.id for each in arriving})
     named = {source for each in arriving for source in each.memory.source_ids}
     lost = await deleted_turns(write, rules.user_id, named)
-    fresh: dict[UUID, Arriving] = {}
+    fresh: dict[UUID, IncomingMemory] = {}
     buried: dict[str, frozenset[str]] = {}
     consented: frozenset[tuple[str, str, UUID]] | None = None
     for each in arriving:
@@ -81,10 +83,10 @@ async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arri
                 continue
             each = _with(each, without(each.memory, lost))  # noqa: PLW2901 - as it stands here
         if each.admitted.stated and consented is None:
-            consented = await write.uow.portable.consented(rules.user_id)
+            consented = await write.uow.portable.consented_fields(rules.user_id)
         category = each.memory.category
         if category not in buried:
-            buried[category] = await write.uow.tombstones.held(rules.user_id, category)
+            buried[category] = await write.uow.tombstones.load(rules.user_id, category)
         try:
             done = await _held(write, rules, each, buried[category], consented or frozenset())
         except MemplaneError as error:
@@ -102,7 +104,11 @@ async def reinstate_memories(write: Write, rules: Rules, arriving: Sequence[Arri
 
 
 async def _held(
-    write: Write, rules: Rules, each: Arriving, buried: frozenset[str], consented: Collection[tuple[str, str, UUID]]
+    write: Write,
+    rules: RestoreRules,
+    each: IncomingMemory,
+    buried: frozenset[str],
+    consented: Collection[tuple[str, str, UUID]],
 ) -> str | None:
     """What holds a memory back: a person who rejected its value, or has not agreed to it.
 
@@ -111,15 +117,17 @@ async def _held(
     """
     memory = each.memory
     if await is_rejected(write, memory, buried):
-        raise rejected()
+        raise rejection_error()
     unknown = [stated for stated in each.admitted.stated if (*stated.key, memory.id) not in consented]
     if not unknown:
         return None
-    done = await held_back(write, memory, unknown, rules.categories)
+    done = await require_consent(write, memory, unknown, rules.categories)
     return None if done is None else done.outcome
 
 
-async def _placed(write: Write, user_id: str, fresh: Sequence[Arriving], outcomes: Outcomes) -> list[Arriving]:
+async def _placed(
+    write: Write, user_id: str, fresh: Sequence[IncomingMemory], outcomes: Outcomes
+) -> list[IncomingMemory]:
     """Those of some memories that were stored, with the ids that they have now."""
     active = [each.memory for each in fresh if each.memory.state is State.ACTIVE]
     rivals = await write.uow.portable.rivals(active)
@@ -133,7 +141,7 @@ async def _placed(write: Write, user_id: str, fresh: Sequence[Arriving], outcome
             await _outranked(write, each.memory)
         wanted.append(each)
     left = await _referring(write, user_id, wanted)
-    stored: list[Arriving] = []
+    stored: list[IncomingMemory] = []
     for _ in range(2):
         added = await write.uow.portable.add_memories([(each.memory, each.material) for each in left])
         stored += [each for each in left if each.memory.id in added]
@@ -152,15 +160,15 @@ async def _outranked(write: Write, memory: Memory) -> None:
         await supersede(write, there, memory, {"verdict": OUTRANKED})
 
 
-def _renamed(each: Arriving, user_id: str) -> Arriving:
+def _renamed(each: IncomingMemory, user_id: str) -> IncomingMemory:
     return _with(each, replace(each.memory, id=kin(each.memory.id, user_id)))
 
 
-def _with(each: Arriving, memory: Memory) -> Arriving:
+def _with(each: IncomingMemory, memory: Memory) -> IncomingMemory:
     return replace(each, mentioning=replace(each.mentioning, memory=memory))
 
 
-async def _referring(write: Write, user_id: str, wanted: Sequence[Arriving]) -> list[Arriving]:
+async def _referring(write: Write, user_id: str, wanted: Sequence[IncomingMemory]) -> list[IncomingMemory]:
     """The same, referring to the user's own copies of what else belongs to others."""
     named = {name for each in wanted for name in (*each.memory.source_ids, each.memory.superseded_by) if name}
     if not named:
@@ -187,7 +195,7 @@ async def _referring(write: Write, user_id: str, wanted: Sequence[Arriving]) -> 
     return found
 
 
-async def _mention(write: Write, rules: Rules, placed: Sequence[Arriving]) -> None:
+async def _mention(write: Write, rules: RestoreRules, placed: Sequence[IncomingMemory]) -> None:
     wanted = {
         (kind, key): NamedEntity(new_id(), kind, name, key, rules.now)
         for each in placed
@@ -208,4 +216,4 @@ async def _mention(write: Write, rules: Rules, placed: Sequence[Arriving]) -> No
 
 def _noted(write: Write, memory: Memory) -> None:
     """Who brought it back stands in its history; no thread is told of it, for it is no news."""
-    write.changed(HistoryEvent.ADD, None, memory, None, {"imported": True, "state": memory.state.value})
+    write.record_change(HistoryEvent.ADD, None, memory, None, {"imported": True, "state": memory.state.value})

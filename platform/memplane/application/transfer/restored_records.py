@@ -11,11 +11,11 @@ from memplane.application.memories.supersession import is_erased
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ChangeEntry, ContextField, Proposal
 from memplane.application.transfer.import_records import UNCHANGED, Outcomes
-from memplane.application.transfer.portable_records import NamedEntity, Relation, Tombstone
-from memplane.application.transfer.restore_validation import Rules
+from memplane.application.transfer.portable_records import MemoryRelation, NamedEntity, Tombstone
+from memplane.application.transfer.restore_validation import RestoreRules
 from memplane.application.transfer.restored_memories import RESTORED, deleted_turns, kin, mine
 from memplane.domain.consent.consent_rules import MULTIPLE, ProposalState
-from memplane.domain.errors import Conflict, ConsentRequired, MemplaneError, NotFound, ValueRejected
+from memplane.domain.errors import ConsentRequired, MemplaneError, RecordNotFound, StateConflict, ValueRejected
 from memplane.domain.language.entities import key_of
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEntry
@@ -28,7 +28,7 @@ _MISSING = "no such memory of the user here: it was refused, or is not in the fi
 
 
 async def reinstate_turns(
-    write: Write, rules: Rules, turns: Mapping[int, tuple[Turn, SearchMaterial]], outcomes: Outcomes
+    write: Write, rules: RestoreRules, turns: Mapping[int, tuple[Turn, SearchMaterial]], outcomes: Outcomes
 ) -> None:
     """Append turns to their threads, in the order of the file, as new revisions."""
     user = rules.user_id
@@ -56,13 +56,17 @@ async def reinstate_turns(
 
 
 async def _spoken(
-    write: Write, rules: Rules, thread_id: str, said: Sequence[tuple[int, Turn, SearchMaterial]], outcomes: Outcomes
+    write: Write,
+    rules: RestoreRules,
+    thread_id: str,
+    said: Sequence[tuple[int, Turn, SearchMaterial]],
+    outcomes: Outcomes,
 ) -> None:
     threads, user = write.uow.threads, rules.user_id
     titles = [turn.external_id for _, turn, _ in said if turn.external_id is not None]
     named = await threads.existing_turns(user, thread_id, titles) if titles else {}
     keys = {name: name_key(thread_id, name) for name in titles if name not in named}
-    deleted = await write.uow.removals.buried(user, NAMES, keys.values()) if keys else frozenset[str]()
+    deleted = await write.uow.removals.tombstoned_keys(user, NAMES, keys.values()) if keys else frozenset[str]()
     new = []
     for place, turn, material in said:
         if turn.external_id in named:
@@ -97,7 +101,7 @@ async def _spoken(
 
 
 async def reinstate_entities(
-    write: Write, rules: Rules, entities: Mapping[int, NamedEntity], outcomes: Outcomes
+    write: Write, rules: RestoreRules, entities: Mapping[int, NamedEntity], outcomes: Outcomes
 ) -> None:
     """Make entities with their aliases; those that are known by their names stay."""
     keyed = {place: replace(each, key=key_of(each.name)) for place, each in entities.items()}
@@ -106,7 +110,7 @@ async def reinstate_entities(
     for place, each in keyed.items():
         entity = ids.get((each.kind, each.key))
         if entity is None:
-            outcomes.refuse(place, NotFound("name: is none that an entity can have"))
+            outcomes.refuse(place, RecordNotFound("name: is none that an entity can have"))
             continue
         for alias in each.aliases:
             if key := key_of(alias):
@@ -115,14 +119,14 @@ async def reinstate_entities(
 
 
 async def reinstate_relations(
-    write: Write, rules: Rules, relations: Mapping[int, Relation], outcomes: Outcomes
+    write: Write, rules: RestoreRules, relations: Mapping[int, MemoryRelation], outcomes: Outcomes
 ) -> None:
     """Link the user's memories as they were."""
     ends = await mine(write, rules.user_id, {end for each in relations.values() for end in (each.from_id, each.to_id)})
-    found: dict[tuple[UUID, UUID, str], Relation] = {}
+    found: dict[tuple[UUID, UUID, str], MemoryRelation] = {}
     for place, each in relations.items():
         if not all(end in ends and ends[end][1].category in rules.categories for end in (each.from_id, each.to_id)):
-            outcomes.refuse(place, NotFound(_MISSING))
+            outcomes.refuse(place, RecordNotFound(_MISSING))
             continue
         here = replace(each, from_id=ends[each.from_id][0], to_id=ends[each.to_id][0])
         if here.from_id != here.to_id:
@@ -132,7 +136,7 @@ async def reinstate_relations(
 
 
 async def reinstate_history(
-    write: Write, rules: Rules, entries: Mapping[int, HistoryEntry], outcomes: Outcomes
+    write: Write, rules: RestoreRules, entries: Mapping[int, HistoryEntry], outcomes: Outcomes
 ) -> None:
     """Append what was done to the user's memories and proposals on another server."""
     subjects = {each.memory_id for each in entries.values()}
@@ -141,23 +145,23 @@ async def reinstate_history(
     entries = {place: _standing(each, here.get(each.memory_id), rules.user_id) for place, each in entries.items()}
     memories = {found[0]: found for found in memories.values()}
     subjects = {each.memory_id for each in entries.values()}
-    there = await write.uow.portable.noted({each.id for each in entries.values()})
+    there = await write.uow.portable.known_entries({each.id for each in entries.values()})
     for place in [place for place, each in entries.items() if each.id in there]:
         outcomes.note(place, UNCHANGED)
     entries = {place: each for place, each in entries.items() if each.id not in there}
-    proposals = await write.uow.portable.proposed(rules.user_id, subjects - set(memories))
+    proposals = await write.uow.portable.known_proposals(rules.user_id, subjects - set(memories))
     buried: dict[str, frozenset[str]] = {}
     wanted: dict[int, HistoryEntry] = {}
     for place, each in entries.items():
         holder = memories.get(each.memory_id)
         foreign = holder is not None and holder[1].category not in rules.categories
         if foreign or (holder is None and each.memory_id not in proposals):
-            outcomes.refuse(place, NotFound(_MISSING))
+            outcomes.refuse(place, RecordNotFound(_MISSING))
             continue
         if holder is not None:
             category = holder[1].category
             if category not in buried:
-                buried[category] = await write.uow.tombstones.held(rules.user_id, category)
+                buried[category] = await write.uow.tombstones.load(rules.user_id, category)
             graves = buried[category]
             repeats = await in_thread(_says, each, graves) if graves else False
             if repeats:
@@ -183,7 +187,7 @@ def _says(entry: HistoryEntry, buried: Collection[str]) -> bool:
 
 
 async def reinstate_proposals(
-    write: Write, rules: Rules, proposals: Mapping[int, Proposal], outcomes: Outcomes
+    write: Write, rules: RestoreRules, proposals: Mapping[int, Proposal], outcomes: Outcomes
 ) -> None:
     """Put proposals back, with what was decided on them."""
     named = {each.evidence for each in proposals.values() if each.state is ProposalState.PENDING and each.evidence}
@@ -194,24 +198,24 @@ async def reinstate_proposals(
             proposals = {other: kept for other, kept in proposals.items() if other != place}
     unique = {each.id: each for each in proposals.values()}
     added = await write.uow.portable.add_proposals(list(unique.values()))
-    own = await write.uow.portable.proposed(rules.user_id, set(unique) - added)
+    own = await write.uow.portable.known_proposals(rules.user_id, set(unique) - added)
     for place, each in proposals.items():
         if each.id in added or each.id in own:
             outcomes.note(place, RESTORED if each.id in added else UNCHANGED)
         else:
-            outcomes.refuse(place, Conflict("the id is taken; what another user agreed to is not copied"))
+            outcomes.refuse(place, StateConflict("the id is taken; what another user agreed to is not copied"))
 
 
 async def reinstate_fields(
-    write: Write, rules: Rules, fields: Mapping[int, tuple[ContextField, bool]], outcomes: Outcomes
+    write: Write, rules: RestoreRules, fields: Mapping[int, tuple[ContextField, bool]], outcomes: Outcomes
 ) -> None:
     """Put decided fields back, where the memory that holds them is; a sensitive one where a person agreed to it."""
     held = await mine(write, rules.user_id, {field.memory_id for field, _ in fields.values()})
-    consented = await write.uow.portable.consented(rules.user_id) if fields else frozenset()
+    consented = await write.uow.portable.consented_fields(rules.user_id) if fields else frozenset()
     for place, (field, sensitive) in fields.items():
         try:
             if field.memory_id not in held:
-                raise NotFound(_MISSING)
+                raise RecordNotFound(_MISSING)
             if sensitive and (field.field, field.value_hash, field.memory_id) not in consented:
                 raise ConsentRequired("nobody agreed to this value here", fields=[field.field])
             here = replace(field, memory_id=held[field.memory_id][0])
@@ -225,13 +229,13 @@ async def _kept(write: Write, field: ContextField) -> str:
     if any(each.value_hash == field.value_hash for each in known):
         return UNCHANGED
     if known and field.field not in MULTIPLE:
-        raise Conflict("another value of the field was decided on here")
+        raise StateConflict("another value of the field was decided on here")
     await write.uow.consents.keep(field, alone=False)
     return RESTORED
 
 
 async def reinstate_tombstones(
-    write: Write, rules: Rules, tombstones: Mapping[int, Tombstone], outcomes: Outcomes
+    write: Write, rules: RestoreRules, tombstones: Mapping[int, Tombstone], outcomes: Outcomes
 ) -> None:
     """Bury what was buried."""
     await write.uow.portable.bury(rules.user_id, list(tombstones.values()))

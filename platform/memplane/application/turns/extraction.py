@@ -8,27 +8,27 @@ from datetime import datetime
 from uuid import UUID
 
 from memplane.application.consent.corroboration import corroborate
-from memplane.application.consent.proposals import held_back, stated_in
+from memplane.application.consent.proposals import require_consent, stated_in
 from memplane.application.limits.quotas import charge
 from memplane.application.memories.authorization import AUTHORITY
 from memplane.application.memories.gateway import Write
-from memplane.application.memories.placement import STORED, Fresh, place
+from memplane.application.memories.placement import STORED, Candidate, place
 from memplane.application.memories.service import NewMemory, prepare_drawn
-from memplane.application.memories.supersession import Placed
+from memplane.application.memories.supersession import PendingWrites
 from memplane.application.recall.search_material import SearchMaterial
-from memplane.application.transaction import Interrupted
+from memplane.application.transaction import TransactionInterrupted
 from memplane.application.turns.new_turn import NewTurn
 from memplane.domain.errors import (
-    Conflict,
     EmbeddingMismatch,
-    Invalid,
+    InvalidRequest,
     MemplaneError,
     QuotaExceeded,
+    StateConflict,
     StorageUnavailable,
 )
 from memplane.domain.identity.principal import Principal
 from memplane.domain.language.extraction.extraction import MOST as MOST_STATEMENTS
-from memplane.domain.language.extraction.extraction import Extracted, Omissions, claimed, extract
+from memplane.domain.language.extraction.extraction import ExtractedFact, Omissions, claimed, extract
 from memplane.domain.language.extraction.procedure_extraction import PROCEDURAL, dictated
 from memplane.domain.language.profile_statements import Stated
 from memplane.domain.language.profile_wording import core
@@ -51,20 +51,20 @@ STEPS_IMPORTANCE, STEPS_CONFIDENCE = 3, 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TurnStatement:
     """What a turn states, and the memory that it becomes, but for what only the stored turn can tell.
 
     Attributes:
         sensitive: the fields of the profile among it that change by consent only.
     """
 
-    stated: Extracted
+    stated: ExtractedFact
     memory: Memory
     sensitive: tuple[Stated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ExtractedMemory:
     """A memory that was drawn from a turn, or the proposal that it became, and what was done with it, and to others."""
 
     id: UUID | None
@@ -75,7 +75,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostFact:
     """A fact of a turn that is not stored.
 
     Attributes:
@@ -97,8 +97,8 @@ class TurnFacts:
         omissions: how much of it the limits leave out.
     """
 
-    statements: tuple[Statement, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    statements: tuple[TurnStatement, ...] = ()
+    lost: tuple[LostFact, ...] = ()
     omissions: Omissions = field(default_factory=Omissions)
 
 
@@ -114,10 +114,10 @@ class _Reading:
         omissions: what was not read, and procedures of too many steps.
     """
 
-    facts: list[Extracted] = field(default_factory=list)
-    beyond: list[Extracted] = field(default_factory=list)
-    claims: list[Extracted] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    facts: list[ExtractedFact] = field(default_factory=list)
+    beyond: list[ExtractedFact] = field(default_factory=list)
+    claims: list[ExtractedFact] = field(default_factory=list)
+    lost: list[LostFact] = field(default_factory=list)
     omissions: Omissions = field(default_factory=Omissions)
 
     def omit(self, some: Omissions) -> None:
@@ -133,22 +133,22 @@ def statements_of(principal: Principal, policy: Policy, turn: NewTurn, now: date
     """
     reading = _read(policy, turn, agent, now)
     read, claims, lost = reading.facts, reading.claims, reading.lost
-    found: list[Statement] = []
-    claiming: list[Statement] = []
+    found: list[TurnStatement] = []
+    claiming: list[TurnStatement] = []
     for number, stated in enumerate((*read, *claims)):
         drawn = number < len(read)
         with sparing(lost, "preparing", stated):
             try:
                 memory = prepare_drawn(principal, policy, _memory(turn, stated), now, agent)
-                (found if drawn else claiming).append(Statement(stated, memory, _sensitive(policy, stated, memory)))
+                (found if drawn else claiming).append(TurnStatement(stated, memory, _sensitive(policy, stated, memory)))
             except MemplaneError:  # of no category that takes it, or what the policy's own format refuses
                 if drawn or stated.field not in {each.field for each in read}:
-                    lost.append(Lost(stated.category, SKIPPED))
+                    lost.append(LostFact(stated.category, SKIPPED))
     kept, fresh = _with_claims(found, claiming)
     beyond = [each.memory.category for each in fresh[MAX_DRAWN:]] + _beyond(reading)
-    lost += [Lost(category, SKIPPED) for category in beyond]
+    lost += [LostFact(category, SKIPPED) for category in beyond]
     if reading.omissions.is_unread:
-        lost.append(Lost(policy.turns_category, SKIPPED))
+        lost.append(LostFact(policy.turns_category, SKIPPED))
     omissions = replace(reading.omissions, facts=len(beyond))
     return TurnFacts((*kept, *fresh[:MAX_DRAWN]), tuple(lost), omissions)
 
@@ -160,7 +160,9 @@ def _beyond(reading: _Reading) -> list[str]:
     return facts + [PROCEDURAL] * reading.omissions.facts
 
 
-def _with_claims(found: Sequence[Statement], claims: Sequence[Statement]) -> tuple[list[Statement], list[Statement]]:
+def _with_claims(
+    found: Sequence[TurnStatement], claims: Sequence[TurnStatement]
+) -> tuple[list[TurnStatement], list[TurnStatement]]:
     """Statements, and besides those of sensitive fields that a turn makes in words that no rule draws.
 
     One that states several fields, on which nobody could decide one by one, gives way to one for each.
@@ -191,7 +193,7 @@ def _read(policy: Policy, turn: NewTurn, agent: str, now: datetime) -> _Reading:
     with sparing(found.lost, "extracting"):
         facts = extract(
             turn.text, speaker=speaker, when=when, limit=MOST_STATEMENTS, omitting=found.omit,
-            failing=lambda error: found.lost.append(failed(error, "extracting")),
+            failing=lambda error: found.lost.append(log_lost_fact(error, "extracting")),
         )  # fmt: skip
         found.facts, found.beyond = [*found.facts, *facts[:room]], facts[room:]
     with sparing(found.lost, "extracting"):
@@ -200,29 +202,29 @@ def _read(policy: Policy, turn: NewTurn, agent: str, now: datetime) -> _Reading:
     return found
 
 
-def _dictated(turn: NewTurn, reading: _Reading) -> list[Extracted]:
+def _dictated(turn: NewTurn, reading: _Reading) -> list[ExtractedFact]:
     """The steps that a user tells to be remembered."""
     told = dictated(turn.text, omitting=reading.omit)
     if told is None:
         return []
     kind = MemoryType.PROCEDURAL
-    return [Extracted(told.content, PROCEDURAL, kind, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)]
+    return [ExtractedFact(told.content, PROCEDURAL, kind, STEPS_IMPORTANCE, STEPS_CONFIDENCE, told.rule)]
 
 
 @contextmanager
-def sparing(lost: list[Lost], stage: str, stated: Extracted | None = None) -> Iterator[None]:
+def sparing(lost: list[LostFact], stage: str, stated: ExtractedFact | None = None) -> Iterator[None]:
     """Note as lost what breaks within: no fact is worth the turn."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever it is
-        lost.append(failed(error, stage, stated))
+        lost.append(log_lost_fact(error, stage, stated))
 
 
-def failed(error: Exception, stage: str, stated: Extracted | None = None) -> Lost:
+def log_lost_fact(error: Exception, stage: str, stated: ExtractedFact | None = None) -> LostFact:
     """Log that a fact could not be stored, by type and rule: the error's own message may quote what was said."""
     rule = stated.rule if stated else "unknown"
     logger.warning("a fact of a turn is not stored: %s while %s, rule %s", type(error).__name__, stage, rule)
-    return Lost(stated.category if stated else None, ERROR)
+    return LostFact(stated.category if stated else None, ERROR)
 
 
 def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory) -> bool:
@@ -233,7 +235,7 @@ def is_readable(principal: Principal, policy: Policy, agent: str, memory: Memory
     return memory.category in policy.allowlist(agent).read and memory.visibility in policy.visible(principal.trust)
 
 
-def _sensitive(policy: Policy, stated: Extracted, memory: Memory) -> tuple[Stated, ...]:
+def _sensitive(policy: Policy, stated: ExtractedFact, memory: Memory) -> tuple[Stated, ...]:
     """The rule that drew a statement knows its field best, and the words its value."""
     found = stated_in(policy, memory)
     if stated.field is None or stated.value is None or stated.field not in policy.consent.sensitive:
@@ -270,9 +272,9 @@ def speaker_name(actor: str | None) -> str | None:
     return actor if named else None
 
 
-async def draw(
-    write: Write, turn: Turn, facts: Sequence[tuple[Statement, SearchMaterial]], agent: str, placed: Placed
-) -> tuple[Drawn, ...]:
+async def extract_facts(
+    write: Write, turn: Turn, facts: Sequence[tuple[TurnStatement, SearchMaterial]], agent: str, placed: PendingWrites
+) -> tuple[ExtractedMemory, ...]:
     """Place what a turn states; fields of the profile that need consent become proposals.
 
     What cannot be placed costs nobody the turn.
@@ -280,15 +282,15 @@ async def draw(
     Raises:
         StorageUnavailable, EmbeddingMismatch, Interrupted: nothing can be stored at this moment.
     """
-    done: list[Drawn] = []
+    done: list[ExtractedMemory] = []
     for statement, material in facts:
         memory = replace(statement.memory, source_ids=(turn.id,), valid_from=turn.event_time or turn.recorded_at)
-        fresh = Fresh(memory, material, agent, placed, _drawn_by(turn, statement))
+        fresh = Candidate(memory, material, agent, placed, _drawn_by(turn, statement))
         done.append(await _drawn(write, turn, replace(statement, memory=memory), fresh))
     return tuple(done)
 
 
-def _drawn_by(turn: Turn, statement: Statement) -> Mapping[str, object]:
+def _drawn_by(turn: Turn, statement: TurnStatement) -> Mapping[str, object]:
     """The frame that drew a statement, and the turn's words that are in it: whoever reads the one may read these."""
     taken = set(words(statement.memory.text.content))
     return {
@@ -297,35 +299,35 @@ def _drawn_by(turn: Turn, statement: Statement) -> Mapping[str, object]:
     }
 
 
-async def _drawn(write: Write, turn: Turn, statement: Statement, fresh: Fresh) -> Drawn:
+async def _drawn(write: Write, turn: Turn, statement: TurnStatement, fresh: Candidate) -> ExtractedMemory:
     """Place one fact, in a savepoint of its own."""
     stated, memory = statement.stated, statement.memory
     try:
         async with write.attempt():
             readable = write.policy.allowlist(fresh.agent).read
-            result = await held_back(write, memory, statement.sensitive, readable)
+            result = await require_consent(write, memory, statement.sensitive, readable)
             if result is None:
                 result = await place(write, fresh)
                 await charge(write, memory.user_id, writes=0, stores=result.outcome in STORED)
                 if result.outcome != REFUSED:
                     await corroborate(write, turn, stated, result.memory)
-    except (Conflict, Invalid, QuotaExceeded) as error:
+    except (StateConflict, InvalidRequest, QuotaExceeded) as error:
         if isinstance(error, QuotaExceeded):
             fresh.placed.clear()  # it names what was taken back
-        write.refused(memory)
-        return Drawn(None, memory.text.content, stated.category, REFUSED)
-    except (StorageUnavailable, EmbeddingMismatch, Interrupted):
+        write.record_refusal(memory)
+        return ExtractedMemory(None, memory.text.content, stated.category, REFUSED)
+    except (StorageUnavailable, EmbeddingMismatch, TransactionInterrupted):
         raise
     except Exception as error:  # noqa: BLE001 - whatever breaks here is not worth the turn
         fresh.placed.clear()  # it may name what was taken back
-        write.lost(turn, stated.category, failed(error, "placing", stated).status)
-        return Drawn(None, memory.text.content, stated.category, FAILED)
+        write.record_lost_fact(turn, stated.category, log_lost_fact(error, "placing", stated).status)
+        return ExtractedMemory(None, memory.text.content, stated.category, FAILED)
     stored = result.proposal or (None if result.outcome == REFUSED else result.memory.id)
     # the turn's own words: whether the agent may read what they were merged into is another matter
-    return Drawn(stored, memory.text.content, stated.category, result.outcome, result.overruled)
+    return ExtractedMemory(stored, memory.text.content, stated.category, result.outcome, result.overruled)
 
 
-def _memory(turn: NewTurn, stated: Extracted) -> NewMemory:
+def _memory(turn: NewTurn, stated: ExtractedFact) -> NewMemory:
     return NewMemory(
         turn.user_id,
         stated.category,

@@ -10,15 +10,15 @@ from memplane.application.limits.idempotency import Once
 from memplane.application.limits.offload import in_thread
 from memplane.application.limits.quotas import charge
 from memplane.application.memories.gateway import Gateway, Write, clean_id
-from memplane.application.memories.supersession import Placed, is_erased
+from memplane.application.memories.supersession import PendingWrites, is_erased
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ChangeEntry, OperationalEvent
 from memplane.application.turns.extraction import (
-    Drawn,
-    Lost,
-    Statement,
+    ExtractedMemory,
+    LostFact,
     TurnFacts,
-    draw,
+    TurnStatement,
+    extract_facts,
     is_readable,
     sparing,
     statements_of,
@@ -55,7 +55,7 @@ class StoredTurn:
 
     turn: Turn
     created: bool
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[ExtractedMemory, ...] = ()
     elsewhere: int = 0
     omissions: Omissions = field(default_factory=Omissions)
 
@@ -64,8 +64,8 @@ class StoredTurn:
 class _Stated:
     """What a turn states, ready to be placed."""
 
-    facts: list[tuple[Statement, SearchMaterial]] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    facts: list[tuple[TurnStatement, SearchMaterial]] = field(default_factory=list)
+    lost: list[LostFact] = field(default_factory=list)
 
 
 class IngestTurns:
@@ -112,10 +112,10 @@ class IngestTurns:
                 fresh = sum(clean[i].user_id == user_id and stored[i].created for i in places)
                 await charge(write, user_id, writes=fresh, stores=fresh > 0)
             # all turns before the first fact: what becomes of facts that the agent may not read shows in no revision
-            placed = Placed()
+            placed = PendingWrites()
             for i in (i for i in places if stored[i].created):
                 if _is_classified(clean[i]):
-                    write.classified(stored[i].turn, stated=bool(facts[i].statements))
+                    write.record_classified(stored[i].turn, stated=bool(facts[i].statements))
                 counted = replace(stored[i], omissions=facts[i].omissions)
                 stored[i] = await _drawn(write, counted, stated[i], speaker, placed)
             await write.settle("", None)  # nobody asks for a thread's revision; each turn has its own
@@ -163,11 +163,11 @@ async def _close_others(write: Write, turns: Iterable[Turn]) -> None:
         await enqueue_for(write.uow, SESSION_CLOSE, users, write.now)
 
 
-async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, placed: Placed) -> StoredTurn:
+async def _drawn(write: Write, stored: StoredTurn, stated: _Stated, agent: str, placed: PendingWrites) -> StoredTurn:
     """A new turn with what was drawn from it."""
     for each in stated.lost:
-        write.lost(stored.turn, each.category, each.status)
-    done = await draw(write, stored.turn, stated.facts, agent, placed)
+        write.record_lost_fact(stored.turn, each.category, each.status)
+    done = await extract_facts(write, stored.turn, stated.facts, agent, placed)
     readable = [is_readable(write.principal, write.policy, agent, statement.memory) for statement, _ in stated.facts]
     told = tuple(drawn for drawn, reads in zip(done, readable, strict=True) if reads)
     return replace(stored, drawn=told, elsewhere=readable.count(False))
@@ -178,7 +178,7 @@ def _prepared(
 ) -> tuple[list[NewTurn], list[TurnFacts]]:
     """Turns as they are stored, and what each of them states; in a worker thread, for texts may be long."""
     clean = [
-        cleaned(principal, policy, replace(turn, time_zone=zones.get(turn.user_id)), f"turns[{place}].text")
+        clean_turn(principal, policy, replace(turn, time_zone=zones.get(turn.user_id)), f"turns[{place}].text")
         for place, turn in enumerate(new)
     ]
     return clean, [
@@ -263,13 +263,15 @@ async def _refuse_deleted(write: Write, user_id: str, thread_id: str, turns: Seq
         ValueRejected: one had.
     """
     keys = {name_key(thread_id, turn.external_id) for turn in turns if turn.external_id is not None}
-    if keys and (await write.uow.removals.buried(user_id, NAMES, keys) or await is_erased(write, user_id, NAMES, keys)):
+    if keys and (
+        await write.uow.removals.tombstoned_keys(user_id, NAMES, keys) or await is_erased(write, user_id, NAMES, keys)
+    ):
         raise ValueRejected(
             "external_id: the turn of this name was deleted; it is not stored again", field="external_id"
         )
 
 
-def cleaned(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> NewTurn:
+def clean_turn(principal: Principal, policy: Policy, turn: NewTurn, field: str) -> NewTurn:
     """A turn as it is stored.
 
     Raises:

@@ -11,18 +11,18 @@ from memplane.application.memories.gateway import Gateway
 from memplane.application.ports import Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transaction import UnitOfWork
-from memplane.application.turns.extraction import Statement, as_said, least_trusted, statements_of
+from memplane.application.turns.extraction import TurnStatement, as_said, least_trusted, statements_of
 from memplane.domain.identity.principal import Principal
-from memplane.domain.language.comparison.comparison import ANY_MODEL, Verdict, compare
-from memplane.domain.language.comparison.comparison import Statement as Compared
+from memplane.domain.language.comparison.comparison import ANY_MODEL, ComparisonVerdict, compare
+from memplane.domain.language.comparison.comparison import ParsedStatement as Compared
 from memplane.domain.memory.memory import Memory, Source, TrustState, Turn
 from memplane.domain.policy.policy import Policy
 
-_Found = tuple[Memory, str, Sequence[tuple[Turn, Statement]]]
+_Found = tuple[Memory, str, Sequence[tuple[Turn, TurnStatement]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OtherMentions:
     """What other turns say of a fact that was drawn from a turn too.
 
     Attributes:
@@ -33,7 +33,7 @@ class Said:
 
     version: int
     agent: str
-    again: Sequence[tuple[Turn, Statement, SearchMaterial]] = ()
+    again: Sequence[tuple[Turn, TurnStatement, SearchMaterial]] = ()
 
 
 def said_elsewhere(memory: Memory, turn: Turn) -> bool:
@@ -49,13 +49,13 @@ class Redrawing:
         self._storage = storage
         self._gateway = gateway
 
-    async def of(self, principal: Principal, policy: Policy, turn: Turn, now: datetime) -> Mapping[UUID, Said]:
+    async def of(self, principal: Principal, policy: Policy, turn: Turn, now: datetime) -> Mapping[UUID, OtherMentions]:
         """What other turns say of the facts that were drawn from a turn and from them, by the facts' ids."""
 
         async def look(uow: UnitOfWork) -> tuple[list[Memory], list[Turn]]:
-            found = [each for each in await uow.upkeep.derived([turn.id]) if said_elsewhere(each, turn)]
+            found = [each for each in await uow.upkeep.lock_derived([turn.id]) if said_elsewhere(each, turn)]
             others = {source for each in found for source in each.source_ids} - {turn.id}
-            return found, await uow.removals.said(turn.user_id, others) if others else []
+            return found, await uow.removals.turns_of(turn.user_id, others) if others else []
 
         facts, turns = await self._storage.write(principal.reach, look)
         if not facts:
@@ -65,7 +65,9 @@ class Redrawing:
         texts = [statement.memory.text for _, _, stated in found for _, statement in stated]
         material = iter(await self._gateway.material(*texts) if texts else [])
         return {
-            memory.id: Said(memory.version, agent, [(other, statement, next(material)) for other, statement in stated])
+            memory.id: OtherMentions(
+                memory.version, agent, [(other, statement, next(material)) for other, statement in stated]
+            )
             for memory, agent, stated in found
         }
 
@@ -76,7 +78,7 @@ def _said(
     facts, turns = of
 
     @cache
-    def stated(place: int, agent: str) -> Sequence[Statement]:
+    def stated(place: int, agent: str) -> Sequence[TurnStatement]:
         return statements_of(writer, policy, as_said(turns[place]), now, agent).statements
 
     found: list[_Found] = []
@@ -100,7 +102,7 @@ def _hearing(policy: Policy, category: str) -> str | None:
     return next((name for name in hears if category in policy.drawn_into(name)), None)
 
 
-def _nearest(policy: Policy, memory: Memory, stated: Sequence[Statement]) -> Statement | None:
+def _nearest(policy: Policy, memory: Memory, stated: Sequence[TurnStatement]) -> TurnStatement | None:
     """What of a turn's statements was counted into a memory: one of its kind that says the same, the most like it.
 
     Anybody may have named the turn as a source: one that says something else is no reason to say that anew.
@@ -110,14 +112,14 @@ def _nearest(policy: Policy, memory: Memory, stated: Sequence[Statement]) -> Sta
         each
         for each in stated
         if (each.memory.category, each.memory.type) == (memory.category, memory.type)
-        and compare(Compared.of(each.memory.text.content), told, 1.0, bands) is Verdict.SAME
+        and compare(Compared.of(each.memory.text.content), told, 1.0, bands) is ComparisonVerdict.SAME
     ]
     return max(
         alike, key=lambda each: len(words & _words(each.memory)) / len(words | _words(each.memory)), default=None
     )
 
 
-def _weighed(statement: Statement, memory: Memory) -> Statement:
+def _weighed(statement: TurnStatement, memory: Memory) -> TurnStatement:
     """A statement of the weight that somebody gave the memory."""
     return replace(statement, memory=replace(statement.memory, importance=memory.importance, pinned=memory.pinned))
 

@@ -12,16 +12,16 @@ from memplane.application.jobs.job_submission import enqueue
 from memplane.application.limits.idempotency import Once
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Gateway, Write, clean_id
-from memplane.application.memories.placement import Fresh, note_mentions, place
+from memplane.application.memories.placement import Candidate, note_mentions, place
 from memplane.application.memories.service import NewMemory, prepare
-from memplane.application.memories.supersession import Placed, evidence, is_rejected
+from memplane.application.memories.supersession import PendingWrites, evidence, is_rejected
 from memplane.application.ports import Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.recall.threads import thread_user
 from memplane.application.turns.session_records import Closing
-from memplane.domain.errors import Conflict, NotFound, StorageUnavailable
+from memplane.domain.errors import RecordNotFound, StateConflict, StorageUnavailable
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
-from memplane.domain.language.extraction.session_summary import Said, Summary, summarised
+from memplane.domain.language.extraction.session_summary import Said, SessionSummaryText, summarised
 from memplane.domain.language.profile_statements import Sought, Stated, spoken_fields, stated_fields
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
@@ -46,7 +46,7 @@ class TurnsGone(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class SessionCloseResult:
     """What closing did: ``closed``, or ``unchanged`` when nothing was said since the last time.
 
     Attributes:
@@ -58,13 +58,13 @@ class Closed:
 
     outcome: str
     closing: Closing
-    summary: Summary | None
+    summary: SessionSummaryText | None
     rev: int
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SessionReading:
     """A conversation as it was read: its last turns, oldest first, and what they come to.
 
     Attributes:
@@ -75,11 +75,11 @@ class Read:
 
     user_id: str
     turns: Sequence[Turn]
-    summary: Summary | None
+    summary: SessionSummaryText | None
     memory: Memory | None
     material: SearchMaterial | None
     claims: tuple[Stated, ...] = ()
-    discreet: "Read | None" = None
+    discreet: "SessionReading | None" = None
     left_out: int = 0
 
 
@@ -97,8 +97,8 @@ class CloseSessions:
         user_id: str | None = None,
         agent: str | None = None,
         *,
-        once: Once[Closed] | None = None,
-    ) -> Closed:
+        once: Once[SessionCloseResult] | None = None,
+    ) -> SessionCloseResult:
         """Close a conversation and store its summary; closed again after more was said, it says that too.
 
         Args:
@@ -120,13 +120,13 @@ class CloseSessions:
         policy.check_write(speaker, policy.turns_category)
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
-        await self.gateway.replayed(principal, once)
+        await self.gateway.raise_if_done(principal, once)
 
-        async def tried() -> Closed:
-            read = await self.read(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
+        async def tried() -> SessionCloseResult:
+            read = await self.read_session(principal, policy, now, (thread, clean_id(user_id, "user_id"), speaker))
 
-            async def work(write: Write) -> Closed:
-                return await closed(write, read, thread, speaker)
+            async def work(write: Write) -> SessionCloseResult:
+                return await note_close(write, read, thread, speaker)
 
             return await self.gateway.run(principal, policy, now, work, users=[read.user_id], once=once)
 
@@ -136,7 +136,7 @@ class CloseSessions:
                 break
             except TurnsGone:
                 if not left:
-                    raise Conflict("turns of the conversation are being deleted; try again") from None
+                    raise StateConflict("turns of the conversation are being deleted; try again") from None
         if done.outcome == "closed" and policy.workers.schedules.get("facts") is not None:
             await self._queued(principal, now)
         return done
@@ -148,10 +148,12 @@ class CloseSessions:
         """
         try:
             await self._storage.write(Reach(principal.tenant), lambda uow: enqueue(uow, "facts", now))
-        except (Conflict, StorageUnavailable) as error:
+        except (StateConflict, StorageUnavailable) as error:
             logger.warning("a closed conversation waits for the night to be consolidated: %s", error.code)
 
-    async def read(self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]) -> Read:
+    async def read_session(
+        self, principal: Principal, policy: Policy, now: datetime, of: tuple[str, str | None, str]
+    ) -> SessionReading:
         """A conversation and what it comes to, before the transaction that closes it opens.
 
         Args:
@@ -169,14 +171,14 @@ class CloseSessions:
         async with self._storage.reading(principal.reach) as reader:
             user = await thread_user(reader, scope, thread, named)
             if user is None:
-                raise NotFound("no such thread")
+                raise RecordNotFound("no such thread")
             own = replace(scope, filters=Filters(user_id=user))
             _, newest = await reader.pages_and_window([], own, thread, MOST)
         if not newest:
-            raise NotFound("no such thread")
+            raise RecordNotFound("no such thread")
         turns = newest[::-1]
         summary = await offload(sum(len(turn.text) for turn in turns), summarised, turns)
-        whole = Read(user, turns, summary, None, None)
+        whole = SessionReading(user, turns, summary, None, None)
         if summary is None:
             return whole
         said = {each.text: claims_in(policy, each) for each in summary.told}
@@ -189,8 +191,8 @@ class CloseSessions:
         return replace(await self._composed(principal, policy, now, whole, of), claims=claims, discreet=discreet)
 
     async def _composed(
-        self, principal: Principal, policy: Policy, now: datetime, read: Read, of: tuple[str, str | None, str]
-    ) -> Read:
+        self, principal: Principal, policy: Policy, now: datetime, read: SessionReading, of: tuple[str, str | None, str]
+    ) -> SessionReading:
         """A conversation with the memory that its summary becomes."""
         thread, _, agent = of
         if read.summary is None:
@@ -212,7 +214,7 @@ def claims_in(policy: Policy, said: Said) -> tuple[Stated, ...]:
     return (*spoken_fields(text, sensitive, year), *(each for each in of_user if each.of is None))
 
 
-async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
+async def note_close(write: Write, read: SessionReading, thread: str, agent: str) -> SessionCloseResult:
     """Note the closing, with what was read of the conversation, unless somebody closed it with as much or more.
 
     Raises:
@@ -222,24 +224,24 @@ async def closed(write: Write, read: Read, thread: str, agent: str) -> Closed:
     if read.discreet is not None and read.memory is not None and not await _agreed(write, read.memory, read.claims):
         read = read.discreet
     quoted = () if read.summary is None else [turn.id for turn in read.summary.sources]
-    if quoted and not (await write.uow.closings.left(quoted)).issuperset(quoted):
+    if quoted and not (await write.uow.closings.remaining(quoted)).issuperset(quoted):
         raise TurnsGone
     before = await write.uow.closings.find(read.user_id, thread)
     last = read.turns[-1].seq
     if before is not None and before.seq >= last:
-        return Closed(
+        return SessionCloseResult(
             "unchanged", before, read.summary, await write.uow.threads.revision(read.user_id, thread), read.left_out
         )
     told = None
     if read.memory is not None and read.material is not None:
         told = await _summed_up(write, read.memory, read.material, agent, before)
-    since = await write.uow.closings.begun(read.user_id, thread) if before is None else before.first_seen
+    since = await write.uow.closings.began_at(read.user_id, thread) if before is None else before.first_seen
     closing = Closing(read.user_id, thread, agent, since or read.turns[0].recorded_at, write.now, last, told)
     await write.uow.closings.keep(closing)
     if read.left_out:
-        write.lost(read.turns[-1], write.policy.turns_category, "skipped")
+        write.record_lost_fact(read.turns[-1], write.policy.turns_category, "skipped")
     rev = await write.settle(read.user_id, thread)
-    return Closed("closed", closing, read.summary, rev or 0, read.left_out)
+    return SessionCloseResult("closed", closing, read.summary, rev or 0, read.left_out)
 
 
 async def _agreed(write: Write, memory: Memory, claims: Sequence[Stated]) -> bool:
@@ -253,12 +255,12 @@ async def _summed_up(
 ) -> UUID | None:
     """Store the summary, in the place of the one before; its id, or none when a person rejected what it says."""
     if before is not None and before.summary_id is not None:
-        for there in await write.uow.upkeep.locked([before.summary_id]):  # none, if it was deleted or corrected
+        for there in await write.uow.upkeep.lock_active([before.summary_id]):  # none, if it was deleted or corrected
             if await is_rejected(write, memory):
                 return None
             await _rewritten(write, there, memory, material)
             return there.id
-    done = await place(write, Fresh(memory, material, agent, Placed()))
+    done = await place(write, Candidate(memory, material, agent, PendingWrites()))
     return None if done.outcome == "refused" else done.memory.id
 
 
@@ -282,12 +284,12 @@ async def _rewritten(write: Write, there: Memory, memory: Memory, material: Sear
         version=there.version + 1,
     )
     if not await write.uow.memories.replace(changed, material):
-        raise Conflict("another memory of this user and category says exactly this already")
+        raise StateConflict("another memory of this user and category says exactly this already")
     await note_mentions(write, changed)
-    write.changed(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, evidence(memory))
+    write.record_change(HistoryEvent.UPDATE, ChangeEvent.UPDATED, changed, there, evidence(memory))
 
 
-def _told(policy: Policy, user_id: str, thread: str, summary: Summary) -> NewMemory:
+def _told(policy: Policy, user_id: str, thread: str, summary: SessionSummaryText) -> NewMemory:
     """The summary as a memory: an episode of the category of turns, with the turns that it quotes as its sources."""
     parts = [f"The user asked: {_ended(summary.request)}"] if summary.request else []
     parts += [f"The assistant said last: {_ended(summary.outcome)}"] if summary.outcome else []
@@ -309,7 +311,7 @@ def _told(policy: Policy, user_id: str, thread: str, summary: Summary) -> NewMem
     )
 
 
-def _structure(summary: Summary) -> dict[str, object]:
+def _structure(summary: SessionSummaryText) -> dict[str, object]:
     """The summary part by part, as the memory's attributes have it."""
     return {
         "request": _words(summary.request),

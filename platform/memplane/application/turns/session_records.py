@@ -78,7 +78,7 @@ class Closings(Protocol):
         """
         ...
 
-    async def begun(self, user_id: str, thread_id: str) -> datetime | None:
+    async def began_at(self, user_id: str, thread_id: str) -> datetime | None:
         """When the first turn of a conversation was recorded; ``None`` when none is there."""
         ...
 
@@ -98,7 +98,7 @@ class Closings(Protocol):
         """Up to which turn closed conversations were consolidated."""
         ...
 
-    async def consolidated(self, parts: Sequence[Unread]) -> None:
+    async def mark_consolidated(self, parts: Sequence[Unread]) -> None:
         """Note that parts of conversations were consolidated."""
         ...
 
@@ -106,6 +106,6 @@ class Closings(Protocol):
         """Let closed conversations not be gone on with before a moment."""
         ...
 
-    async def left(self, turn_ids: Sequence[UUID]) -> frozenset[UUID]:
+    async def remaining(self, turn_ids: Sequence[UUID]) -> frozenset[UUID]:
         """Those of some turns that are there."""
         ...

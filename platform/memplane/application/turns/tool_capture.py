@@ -10,7 +10,7 @@ from memplane.application.limits.offload import in_thread
 from memplane.application.memories.placement import Outcome
 from memplane.application.memories.service import NewMemory, Remember
 from memplane.application.ports import Policies
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.identity.principal import Principal
 from memplane.domain.memory.memory import MemoryText, MemoryType, Source
 from memplane.domain.memory.tool_runs import is_own, line, without_secrets
@@ -65,7 +65,9 @@ class Observe:
             ValueRejected: a person rejected or erased this value.
         """
         if is_own(run.tool):
-            raise Invalid(f"tool: '{run.tool}' is one of the memory's own, whose runs are not remembered", field="tool")
+            raise InvalidRequest(
+                f"tool: '{run.tool}' is one of the memory's own, whose runs are not remembered", field="tool"
+            )
         category = run.category or _category(self._policies.current, principal.speak_as(agent))
         new = await in_thread(_memory, run, category)  # what came of it may be long
         return await self._remember.create(principal, new, agent, source=Source.TOOL, once=once)
@@ -98,7 +100,7 @@ def _category(policy: Policy, agent: str) -> str:
     writable = policy.allowlist(agent).write
     found = next((name for name in (RECENT, policy.turns_category) if name in writable), None)
     if found is None:
-        raise Invalid(
+        raise InvalidRequest(
             f"category: agent '{agent}' writes neither '{RECENT}' nor '{policy.turns_category}'; name one of its own",
             field="category",
         )

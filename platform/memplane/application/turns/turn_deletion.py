@@ -7,15 +7,15 @@ from uuid import UUID
 
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import LASTING, require_full
-from memplane.application.memories.cascade_delete import follow, gone_along
+from memplane.application.memories.cascade_delete import cascade_delete, delete_with_sources
 from memplane.application.memories.gateway import Gateway, Write
-from memplane.application.memories.supersession import Placed
+from memplane.application.memories.supersession import PendingWrites
 from memplane.application.ports import Storage
-from memplane.application.records import Burial, ChangeEntry
-from memplane.application.turns.extraction import draw
-from memplane.application.turns.reextraction import Redrawing, Said, said_elsewhere
+from memplane.application.records import ChangeEntry, TombstoneOrigin
+from memplane.application.turns.extraction import extract_facts
+from memplane.application.turns.reextraction import OtherMentions, Redrawing, said_elsewhere
 from memplane.domain.consent.consent_rules import ProposalState
-from memplane.domain.errors import Conflict, NotFound
+from memplane.domain.errors import RecordNotFound, StateConflict
 from memplane.domain.identity.principal import Principal
 from memplane.domain.language.extraction.extraction import Omissions
 from memplane.domain.memory.delta import ChangeEvent
@@ -30,7 +30,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class TurnDeleted:
+class TurnDeletionResult:
     """A turn that was deleted, and its thread's revision after it."""
 
     turn_id: UUID
@@ -46,8 +46,13 @@ class DeleteTurns:
         self._redrawing = Redrawing(storage, gateway)
 
     async def __call__(
-        self, principal: Principal, turn_id: UUID, agent: str | None = None, *, once: Once[TurnDeleted] | None = None
-    ) -> TurnDeleted:
+        self,
+        principal: Principal,
+        turn_id: UUID,
+        agent: str | None = None,
+        *,
+        once: Once[TurnDeletionResult] | None = None,
+    ) -> TurnDeletionResult:
         """Delete a turn for good, in one transaction with all that follows from that.
 
         What was derived from it alone, or woven from it, is deleted, of whatever user and in whatever store; a fact
@@ -65,7 +70,7 @@ class DeleteTurns:
         policy.check_write(speaker, policy.turns_category)
         policy.readable(speaker, (policy.turns_category,))
         policy.write_visibility(principal.trust, Visibility.PRIVATE)
-        await self._gateway.replayed(principal, once)
+        await self._gateway.raise_if_done(principal, once)
         turn = await self._found(principal, policy, now, turn_id)
         for left in reversed(range(_TRIES)):
             said = await self._redrawing.of(principal, policy, turn, now)
@@ -73,7 +78,9 @@ class DeleteTurns:
                 return await self._removed(principal, policy, now, (turn, said), once)
             except _Changed:
                 if not left:
-                    raise Conflict("what was drawn from the turn is being changed at this moment; try again") from None
+                    raise StateConflict(
+                        "what was drawn from the turn is being changed at this moment; try again"
+                    ) from None
         raise AssertionError("unreachable")
 
     async def _found(self, principal: Principal, policy: Policy, now: datetime, turn_id: UUID) -> Turn:
@@ -81,21 +88,21 @@ class DeleteTurns:
         async with self._storage.reading(principal.reach) as reader:
             found = (await reader.units(scope, [turn_id])).get(turn_id)
         if not isinstance(found, Turn):
-            raise NotFound(MISSING)
+            raise RecordNotFound(MISSING)
         return found
 
     async def _removed(
-        self, principal: Principal, policy: Policy, now: datetime, of: tuple[Turn, Mapping[UUID, Said]],
-        once: Once[TurnDeleted] | None,
-    ) -> TurnDeleted:  # fmt: skip
+        self, principal: Principal, policy: Policy, now: datetime, of: tuple[Turn, Mapping[UUID, OtherMentions]],
+        once: Once[TurnDeletionResult] | None,
+    ) -> TurnDeletionResult:  # fmt: skip
         seen, said = of
 
-        async def work(write: Write) -> TurnDeleted:
+        async def work(write: Write) -> TurnDeletionResult:
             await write.uow.lock_users([seen.user_id])
             turn = await write.uow.removals.lock(seen.user_id, seen.id)
             if turn is None:
-                raise NotFound(MISSING)
-            return await removed(write, turn, said)
+                raise RecordNotFound(MISSING)
+            return await remove_turn(write, turn, said)
 
         return await self._gateway.run(principal, policy, now, work, users=[seen.user_id], once=once)
 
@@ -104,7 +111,7 @@ class _Changed(Exception):
     """What was drawn from a turn is not as it was when it was worked out what is said elsewhere."""
 
 
-async def removed(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> TurnDeleted:
+async def remove_turn(write: Write, turn: Turn, said: Mapping[UUID, OtherMentions]) -> TurnDeletionResult:
     """Remove a locked turn with all that follows from it.
 
     Raises:
@@ -120,31 +127,31 @@ async def removed(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> TurnDe
         turn.user_id, turn.thread_id, last.rev, turn.id, ChangeEvent.DELETED, category, write.now
     )  # fmt: skip
     await uow.threads.log([change])
-    gone = [*reworded, *await follow(write, [turn.id, *(each.id for each in reworded)], [turn.id])]
+    gone = [*reworded, *await cascade_delete(write, [turn.id, *(each.id for each in reworded)], [turn.id])]
     await _withdrawn(write, turn, gone)
     await _summed_up_anew(write, turn, {each.id for each in gone})
-    placed = Placed()
+    placed = PendingWrites()
     for memory in (each for each in reworded if each.state is State.ACTIVE):  # what is past stays so
         for other, statement, material in said[memory.id].again:
-            await draw(write, other, [(statement, material)], said[memory.id].agent, placed)
+            await extract_facts(write, other, [(statement, material)], said[memory.id].agent, placed)
     write.removed_turn(turn, await _lapsed(write, turn, values))
     answers = [(kept, untold(kept.answer, str(turn.id))) for kept in await uow.removals.answers(turn)]
     await uow.removals.tell_less([(kept, less) for kept, less in answers if less != kept.answer])
-    return TurnDeleted(turn.id, await write.settle(turn.user_id, turn.thread_id) or last.rev)
+    return TurnDeletionResult(turn.id, await write.settle(turn.user_id, turn.thread_id) or last.rev)
 
 
-async def _reworded(write: Write, turn: Turn, said: Mapping[UUID, Said]) -> list[Memory]:
+async def _reworded(write: Write, turn: Turn, said: Mapping[UUID, OtherMentions]) -> list[Memory]:
     """Delete the facts that others' turns say too, in words that are this turn's: they are drawn anew from those.
 
     Raises:
         _Changed: one of them is not as it was read.
     """
-    found = [each for each in await write.uow.upkeep.derived([turn.id]) if said_elsewhere(each, turn)]
+    found = [each for each in await write.uow.upkeep.lock_derived([turn.id]) if said_elsewhere(each, turn)]
     if any(each.id not in said or said[each.id].version != each.version for each in found):
         raise _Changed
     gone = [each for each in found if each.state in LASTING and said[each.id].again]
     for each in gone:
-        await gone_along(write, without(each, [turn.id]), each, [turn.id])
+        await delete_with_sources(write, without(each, [turn.id]), each, [turn.id])
     return gone
 
 
@@ -154,17 +161,17 @@ async def _lapsed(write: Write, turn: Turn, values: Sequence[tuple[str, str]]) -
     return [
         field
         for field, key in values
-        if not write.policy.consent.corroborated(await uow.consents.signals(turn.user_id, field, key, None))
+        if not write.policy.consent.is_corroborated(await uow.consents.signals(turn.user_id, field, key, None))
         and await uow.removals.lapse(turn.user_id, field, key)
     ]
 
 
 async def _buried(write: Write, turn: Turn) -> None:
     """Let the turn not come back under its name or id; its words may be said anew."""
-    burial = Burial(DELETED, write.principal.actor, write.now, turn.id)
-    await write.uow.tombstones.bury(turn.user_id, IDS, [id_key(turn.id)], burial)
+    burial = TombstoneOrigin(DELETED, write.principal.actor, write.now, turn.id)
+    await write.uow.tombstones.add(turn.user_id, IDS, [id_key(turn.id)], burial)
     if turn.external_id is not None:
-        await write.uow.tombstones.bury(turn.user_id, NAMES, [name_key(turn.thread_id, turn.external_id)], burial)
+        await write.uow.tombstones.add(turn.user_id, NAMES, [name_key(turn.thread_id, turn.external_id)], burial)
 
 
 async def _withdrawn(write: Write, turn: Turn, gone: Sequence[Memory]) -> None:

@@ -25,7 +25,7 @@ class Removals(Protocol):
         """A user's turn, locked until the transaction ends; or none."""
         ...
 
-    async def said(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
+    async def turns_of(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
         """Those of some turns that are there and a user's, in the order of their ids."""
         ...
 
@@ -59,6 +59,6 @@ class Removals(Protocol):
         """Keep less of answers; of one that is empty it is only known that the request was carried out."""
         ...
 
-    async def buried(self, user_id: str, where: str, keys: Collection[str]) -> frozenset[str]:
+    async def tombstoned_keys(self, user_id: str, where: str, keys: Collection[str]) -> frozenset[str]:
         """Those of some keys that are buried."""
         ...

@@ -1,6 +1,6 @@
 """Users that were merged into others: who still sends the former name is told the new one."""
 
-from memplane.application.ports import Reader
+from memplane.application.ports import TenantReader
 from memplane.domain.errors import UserMerged
 from memplane.domain.identity.principal import Principal
 
@@ -22,7 +22,7 @@ def refuse_alias(principal: Principal, into: str | None) -> None:
     raise UserMerged("user_id: this user was merged into another one, which this key does not reach")
 
 
-async def require_unmerged(reader: Reader, principal: Principal, user_id: str | None) -> None:
+async def require_unmerged(reader: TenantReader, principal: Principal, user_id: str | None) -> None:
     """Stop here when the user that a read names was merged into another one.
 
     Raises:

@@ -14,7 +14,7 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class MergedMemoryRecord:
     """A memory that a merge moved or changed, as it left it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class UnmergeCounts:
     """What an undone merge gave back, and what stays because it was changed since; by table.
 
     Attributes:
@@ -53,7 +53,7 @@ class UserMerges(Protocol):
         """Users that were merged into a user."""
         ...
 
-    async def listed(
+    async def page(
         self, user_id: str | None, among: Collection[str] | None, before: UUID | None, limit: int
     ) -> list[UserMerge]:
         """Merges, standing and undone ones, newest first.
@@ -88,7 +88,7 @@ class UserMerges(Protocol):
         """
         ...
 
-    async def record(self, merge: UserMerge, memories: Sequence[Recorded]) -> None:
+    async def record(self, merge: UserMerge, memories: Sequence[MergedMemoryRecord]) -> None:
         """Record which memories a merge moved and changed."""
         ...
 
@@ -100,7 +100,7 @@ class UserMerges(Protocol):
         """The merge that has moved this one's user on to another, if it stands."""
         ...
 
-    async def move_back(self, merge: UserMerge) -> Returned:
+    async def move_back(self, merge: UserMerge) -> UnmergeCounts:
         """Give back what moved and was not changed since, and forget what was recorded."""
         ...
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memplane.application.jobs.consolidation import Verdicts, consolidated, states_sensitive_field
-from memplane.application.jobs.inference.pair_judgement import Judged
-from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.consolidation import PairVerdicts, apply_verdicts, states_sensitive_field
+from memplane.application.jobs.inference.pair_judgement import PairJudgement
+from memplane.application.jobs.job_records import TokensSpent
 from memplane.application.limits.idempotency import Once
 from memplane.application.memories.authorization import require_every_category, require_full
 from memplane.application.memories.dry_run import DryRun
@@ -19,12 +19,12 @@ from memplane.application.memories.supersession import is_erased
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.records import Edge
 from memplane.application.transaction import UnitOfWork
-from memplane.application.users.user_merge_ports import Recorded, Returned
+from memplane.application.users.user_merge_ports import MergedMemoryRecord, UnmergeCounts
 from memplane.domain.consent.consent_rules import MULTIPLE
-from memplane.domain.errors import Conflict, Invalid, LimitExceeded, NotFound, StorageError
+from memplane.domain.errors import InvalidRequest, LimitExceeded, RecordNotFound, StateConflict, StorageError
 from memplane.domain.identity.principal import KeyScope, Principal
 from memplane.domain.identity.user_merges import UserMerge
-from memplane.domain.jobs.pair_selection import GLANCED, POOL, Judgement, Pair, counted, paired, settled
+from memplane.domain.jobs.pair_selection import GLANCED, POOL, Pair, PairRelation, absorb, choose_pairs, resolve_pair
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, Memory, State, TrustState, new_id
@@ -51,7 +51,7 @@ _NOT_COUNTED = frozenset({"relations", "token_budgets", "job_users", "user_activ
 
 
 @dataclass(slots=True)
-class Plan:
+class UserMergePlan:
     """What becomes of memories beside their user.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmerged:
+class UnmergeResult:
     """A merge that was undone, how many rows went back, and how many stay because they were changed since."""
 
     merge: UserMerge
@@ -106,7 +106,7 @@ class MergeUsers:
         user = _authorised(principal, policy, user_id)
         target = _authorised(principal, policy, into, "into")
         if user == target:
-            raise Invalid("into: is the same user", field="into")
+            raise InvalidRequest("into: is the same user", field="into")
         until = now + policy.lifecycle.merge_revertible
         merge = UserMerge(new_id(), user, target, principal.actor, policy.digest, now, until)
         gateway = DryRun(self._gateway) if dry_run else self._gateway
@@ -135,14 +135,14 @@ class MergeUsers:
             principal.touch(user)
 
         async def look(uow: UnitOfWork) -> list[UserMerge]:
-            return await uow.merges.listed(user, principal.users, before, limit + 1)
+            return await uow.merges.page(user, principal.users, before, limit + 1)
 
         found = await self._storage.write(principal.reach, look)
         return found[:limit], len(found) > limit
 
     async def undo(
-        self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[Unmerged] | None = None
-    ) -> Unmerged:
+        self, principal: Principal, user_id: str, *, dry_run: bool = False, once: Once[UnmergeResult] | None = None
+    ) -> UnmergeResult:
         """Give a merged user back what moved and was not changed since; the rest stays with the other user.
 
         Raises:
@@ -153,15 +153,15 @@ class MergeUsers:
         policy, now = self._policies.current, self._clock()
         user = _authorised(principal, policy, user_id)
         if once is not None and not dry_run:
-            await self._gateway.replayed(principal, once)
+            await self._gateway.raise_if_done(principal, once)
         async with self._storage.reading(principal.reach) as reader:
             into = await reader.merged_into(user)
         if into is None:
-            raise NotFound(_NOT_MERGED)
+            raise RecordNotFound(_NOT_MERGED)
         target = principal.touch(into)
         gateway = DryRun(self._gateway) if dry_run else self._gateway
 
-        async def work(write: Write) -> Unmerged:
+        async def work(write: Write) -> UnmergeResult:
             return await _unmerged(write, user, target)
 
         operator = principal.as_operator()
@@ -185,10 +185,10 @@ async def _merged(write: Write, merge: UserMerge) -> UserMerge:
     await uow.lock_users([checkpoint_lock(mine), checkpoint_lock(into)])
     before, there = await uow.erasures.count(mine), await uow.erasures.count(into)
     if not before:
-        raise NotFound("nothing is stored of this user")
+        raise RecordNotFound("nothing is stored of this user")
     if (units := before.get("memories", 0) + before.get("turns", 0)) > MOST_UNITS:
         raise LimitExceeded(f"user_id: {units} memories and turns, at most {MOST_UNITS} can be merged", field="user_id")
-    plan = Plan({each.id: each for each in await uow.erasures.memories(mine, MOST_UNITS)})
+    plan = UserMergePlan({each.id: each for each in await uow.erasures.memories(mine, MOST_UNITS)})
     moved = frozenset(plan.before)
     await _planned(write, merge, plan)
     await uow.reverts.replace([(each, None) for each in plan.after.values()])
@@ -227,7 +227,7 @@ def _verified(
     return counts
 
 
-async def _planned(write: Write, merge: UserMerge, plan: Plan) -> None:
+async def _planned(write: Write, merge: UserMerge, plan: UserMergePlan) -> None:
     """What becomes of memories of the same value or name, and of those that one of the two users rejected."""
     active = [each for each in plan.before.values() if each.state is State.ACTIVE]
     others = await write.uow.reverts.holding([replace(each, user_id=merge.into_user) for each in active])
@@ -254,14 +254,14 @@ async def _planned(write: Write, merge: UserMerge, plan: Plan) -> None:
 
 
 async def _held(write: Write, user: str, categories: Collection[str]) -> Mapping[str, frozenset[str]]:
-    return {name: await write.uow.tombstones.held(user, name) for name in sorted(categories)}
+    return {name: await write.uow.tombstones.load(user, name) for name in sorted(categories)}
 
 
 def _value(memory: Memory) -> tuple[object, ...]:
     return memory.category, memory.type, memory.visibility, memory.min_trust, memory.value_hash
 
 
-def _reject(write: Write, plan: Plan, memory: Memory) -> None:
+def _reject(write: Write, plan: UserMergePlan, memory: Memory) -> None:
     plan.after[memory.id] = replace(
         memory, state=State.SOFT_DELETED, trust_state=TrustState.REJECTED, updated_at=write.now,
         purge_at=write.now + write.policy.lifecycle.purge_after, version=memory.version + 1,
@@ -269,9 +269,9 @@ def _reject(write: Write, plan: Plan, memory: Memory) -> None:
     plan.outcomes["rejected"] += 1
 
 
-def _fold(write: Write, plan: Plan, memory: Memory, same: Memory) -> None:
+def _fold(write: Write, plan: UserMergePlan, memory: Memory, same: Memory) -> None:
     plan.before[same.id] = same
-    plan.after[same.id] = counted(same, memory, write.now)
+    plan.after[same.id] = absorb(same, memory, write.now)
     plan.after[memory.id] = replace(
         memory, state=State.SUPERSEDED, superseded_by=same.id, superseded_at=write.now, updated_at=write.now,
         version=memory.version + 1,
@@ -280,7 +280,7 @@ def _fold(write: Write, plan: Plan, memory: Memory, same: Memory) -> None:
     plan.outcomes["same_value"] += 1
 
 
-async def _noted(write: Write, merge: UserMerge, plan: Plan, moved: Collection[UUID]) -> None:
+async def _noted(write: Write, merge: UserMerge, plan: UserMergePlan, moved: Collection[UUID]) -> None:
     """History of every memory that moved or was changed; threads are told of the most important new ones."""
     # without the former name: an erasure of that user must not leave it in the other one's history
     receipt: dict[str, object] = {"receipt": str(merge.id)}
@@ -293,38 +293,40 @@ async def _noted(write: Write, merge: UserMerge, plan: Plan, moved: Collection[U
         if name in moved:
             why = {"superseded_by": str(plan.folded[name])} if name in plan.folded else {}
             change = ChangeEvent.CREATED if name in told else None
-            write.changed(HistoryEvent.USER_MERGE, change, memory, before, receipt | why)
+            write.record_change(HistoryEvent.USER_MERGE, change, memory, before, receipt | why)
         elif memory.state is State.SOFT_DELETED:
-            write.changed(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, memory, before, receipt)
+            write.record_change(HistoryEvent.REJECT, ChangeEvent.SOFT_DELETED, memory, before, receipt)
         else:
-            write.changed(HistoryEvent.MERGE, ChangeEvent.MERGED, memory, before, receipt)
+            write.record_change(HistoryEvent.MERGE, ChangeEvent.MERGED, memory, before, receipt)
     edges = [Edge(same, name, 1.0, SUPERSEDES) for name, same in plan.folded.items()]
     await write.uow.graph.link(edges, write.now)
     await write.settle(merge.into_user, None)
 
 
-async def _compared(write: Write, merge: UserMerge, plan: Plan, moved: Collection[UUID]) -> None:
+async def _compared(write: Write, merge: UserMerge, plan: UserMergePlan, moved: Collection[UUID]) -> None:
     """Compare what moved with what was there by the rules of consolidation: what is proven ends, doubts are listed."""
     uow, user = write.uow, merge.into_user
     new = [name for name in moved if _is_compared(plan.after.get(name, plan.before[name]), write.now)][:POOL]
-    glances = await uow.pairs.glanced(user, _EPOCH, write.now, GLANCED)
+    glances = await uow.pairs.recent_facts(user, _EPOCH, write.now, GLANCED)
     there = [each.id for each in glances if each.id not in moved][:POOL]
     if not new or not there:
         return
-    pool = await uow.pairs.pooled(user, [*new, *there])
-    known = await uow.pairs.settled([*new, *there], SUPERSEDES)
+    pool = await uow.pairs.candidates(user, [*new, *there])
+    known = await uow.pairs.related_pairs([*new, *there], SUPERSEDES)
     model = "" if uow.in_force.model is None else uow.in_force.model.name
     bands = write.policy.merging.bands_for(model)
-    pairs = [each for each in await asyncio.to_thread(paired, pool, bands, known) if len(each.ids & set(new)) == 1]
-    held = await uow.pairs.held(user) | _fixed(write.policy, pairs)
-    ruled = [Judged(each, each.ruled) for each in pairs if each.ruled is not None][:MOST_PAIRS]
+    pairs = [
+        each for each in await asyncio.to_thread(choose_pairs, pool, bands, known) if len(each.ids & set(new)) == 1
+    ]
+    held = await uow.pairs.field_holders(user) | _fixed(write.policy, pairs)
+    ruled = [PairJudgement(each, each.ruled) for each in pairs if each.ruled is not None][:MOST_PAIRS]
     kept = [each.pair for each in ruled if _stays(each, held)]
     suspected = [*kept, *(each for each in pairs if each.suspected)][:MOST_PAIRS]
     for each in pairs:
         plan.before |= {memory.id: memory for memory in (each.earlier, each.later) if memory.id not in moved} | {
             name: plan.before[name] for name in each.ids if name in plan.before
         }
-    batch = await consolidated(write, Verdicts(user, ruled, suspected, held, Spent(), None), write.now)
+    batch = await apply_verdicts(write, PairVerdicts(user, ruled, suspected, held, TokensSpent(), None), write.now)
     plan.outcomes.update({name: int(batch.counts[name]) for name in ("merged", "superseded", "conflicts")})
 
 
@@ -342,20 +344,20 @@ def _fixed(policy: Policy, pairs: Sequence[Pair]) -> frozenset[UUID]:
     return frozenset(each.id for each in either.values() if each.pinned or states_sensitive_field(policy, each))
 
 
-def _stays(judged: Judged, held: Collection[UUID]) -> bool:
+def _stays(judged: PairJudgement, held: Collection[UUID]) -> bool:
     """Whether two memories contradict each other and both stay."""
-    contradicts = judged.judgement in {Judgement.UPDATE, Judgement.CONTRADICTION}
-    return contradicts and settled(judged.pair, judged.judgement, held) is None
+    contradicts = judged.judgement in {PairRelation.UPDATE, PairRelation.CONTRADICTION}
+    return contradicts and resolve_pair(judged.pair, judged.judgement, held) is None
 
 
-async def _recorded(write: Write, merge: UserMerge, plan: Plan, moved: Collection[UUID]) -> None:
+async def _recorded(write: Write, merge: UserMerge, plan: UserMergePlan, moved: Collection[UUID]) -> None:
     """Store the receipt, and what it takes to undo the merge."""
     uow = write.uow
     entries = []
     for each in await uow.reverts.memories(sorted(plan.before)):
         changes = difference(plan.before[each.id], each)
         if changes or each.id in moved:
-            entries.append(Recorded(each.id, each.version, each.id in moved, changes))
+            entries.append(MergedMemoryRecord(each.id, each.version, each.id in moved, changes))
     await uow.merges.record(merge, entries)
     await uow.merges.keep(merge)
     meta = {
@@ -372,23 +374,23 @@ def _entry(write: Write, merge: UserMerge, event: HistoryEvent, meta: Mapping[st
     )  # fmt: skip
 
 
-async def _unmerged(write: Write, user: str, into: str) -> Unmerged:
+async def _unmerged(write: Write, user: str, into: str) -> UnmergeResult:
     uow = write.uow
     await uow.reach_every_user()
     await uow.lock_users([user, checkpoint_lock(user), checkpoint_lock(into)])
     merge = (await uow.merges.standing([user])).get(user)
     if merge is None or merge.into_user != into:
-        raise NotFound(_NOT_MERGED)
+        raise RecordNotFound(_NOT_MERGED)
     if write.now > merge.revertible_until:
-        raise Conflict(f"this merge could be undone until {merge.revertible_until.isoformat()}")
+        raise StateConflict(f"this merge could be undone until {merge.revertible_until.isoformat()}")
     if (later := await uow.merges.following(merge)) is not None:
-        raise Conflict(f"undo the merge of '{later.from_user}' first: it moved this user's records on")
-    done: Returned = await uow.merges.move_back(merge)
+        raise StateConflict(f"undo the merge of '{later.from_user}' first: it moved this user's records on")
+    done: UnmergeCounts = await uow.merges.move_back(merge)
     undone = replace(merge, undone_at=write.now)
     await uow.merges.keep(undone)
     for memory in done.memories:
-        write.changed(HistoryEvent.USER_UNMERGE, None, memory, memory, {"receipt": str(merge.id)})
+        write.record_change(HistoryEvent.USER_UNMERGE, None, memory, memory, {"receipt": str(merge.id)})
     meta = {"receipt": str(merge.id), "returned": dict(done.returned), "kept": dict(done.kept)}
     await uow.journal.record([_entry(write, merge, HistoryEvent.USER_UNMERGE, meta)])
     await write.settle(user, None)
-    return Unmerged(undone, done.returned, done.kept)
+    return UnmergeResult(undone, done.returned, done.kept)

@@ -6,7 +6,16 @@ hindsight-api-slim 1.1.0 (hindsight_api/engine/transfer/schema.py: TransferFact,
 
 from collections.abc import Mapping
 
-from memplane.client.peers.records import Conversion, Converted, Document, Fields, LeftOut, Peer, left_out, strings
+from memplane.client.peers.records import (
+    Conversion,
+    ConvertedRecord,
+    Document,
+    Fields,
+    LeftOut,
+    Peer,
+    left_out,
+    strings,
+)
 
 LISTS = frozenset({"items", "results", "facts", "observations"})
 ARCHIVED = "facts"
@@ -22,7 +31,7 @@ def recognises(document: Document) -> bool:
     return isinstance(fields.get("text"), str) and (fields.get("fact_type") or fields.get("type")) in _TYPES
 
 
-def convert(document: Document, by: Conversion) -> Converted:
+def convert(document: Document, by: Conversion) -> ConvertedRecord:
     """A memory unit, or a fact or observation of an archive."""
     fields = Fields(Peer.HINDSIGHT, document, by)
     owner = fields.owner("bank_id", "source_bank_id")

@@ -8,7 +8,7 @@ from typing import Any
 
 from memplane.client.peers.records import (
     Conversion,
-    Converted,
+    ConvertedRecord,
     Document,
     Fields,
     LeftOut,
@@ -27,7 +27,7 @@ def recognises(document: Document) -> bool:
     return {"namespace", "key"} <= document.fields.keys() and isinstance(document.fields.get("value"), Mapping)
 
 
-def convert(document: Document, by: Conversion) -> Converted:
+def convert(document: Document, by: Conversion) -> ConvertedRecord:
     """An item of a store."""
     fields = Fields(Peer.LANGGRAPH, document, by)
     if not recognises(document):
@@ -58,7 +58,7 @@ def convert(document: Document, by: Conversion) -> Converted:
         categories=[*([category] if category else ()), *strings(value.get("category")), *_categories(labels, by)],
         event_time=updated or created, expires_at=ends,
     )  # fmt: skip
-    return Converted(document, made.line, made.code, made.detail, owner, () if owner else labels, made.unmapped)
+    return ConvertedRecord(document, made.line, made.code, made.detail, owner, () if owner else labels, made.unmapped)
 
 
 def _named(labels: Sequence[str], pattern: Sequence[str]) -> tuple[str | None, str | None, bool]:

@@ -7,7 +7,16 @@ The fields are those of mem0ai 2.2.1: `MemoryItem` in mem0/configs/base.py, with
 from collections.abc import Mapping
 from datetime import timedelta
 
-from memplane.client.peers.records import Conversion, Converted, Document, Fields, LeftOut, Peer, left_out, strings
+from memplane.client.peers.records import (
+    Conversion,
+    ConvertedRecord,
+    Document,
+    Fields,
+    LeftOut,
+    Peer,
+    left_out,
+    strings,
+)
 
 LISTS = frozenset({"results", "memories"})
 
@@ -17,7 +26,7 @@ def recognises(document: Document) -> bool:
     return isinstance(document.fields.get("memory"), str) and "id" in document.fields
 
 
-def convert(document: Document, by: Conversion) -> Converted:
+def convert(document: Document, by: Conversion) -> ConvertedRecord:
     """A memory of mem0."""
     fields = Fields(Peer.MEM0, document, by)
     owner = fields.owner("user_id")

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from memplane.client.errors import Invalid
 from memplane.contracts.base import Time
 from memplane.domain.errors import MemplaneError
-from memplane.domain.memory.attributes import checked
+from memplane.domain.memory.attributes import check_attributes
 from memplane.domain.memory.memory import Role
 
 MAX_NAME = 255
@@ -126,7 +126,7 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedRecord:
     """A record as a line of an import, or why there is none.
 
     Attributes:
@@ -148,9 +148,9 @@ class Converted:
     unmapped: Sequence[str] = ()
 
 
-def left_out(document: Document, code: LeftOut, detail: str, owner: str | None = None) -> Converted:
+def left_out(document: Document, code: LeftOut, detail: str, owner: str | None = None) -> ConvertedRecord:
     """A record that is not sent."""
-    return Converted(document, None, code, detail, owner)
+    return ConvertedRecord(document, None, code, detail, owner)
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class Fields:
     def memory(
         self, identity: str | None, content: str, *, categories: Iterable[str] = (), tags: Iterable[str] = (),
         owner: str | None = None, **more: object,
-    ) -> Converted:  # fmt: skip
+    ) -> ConvertedRecord:  # fmt: skip
         """The record as a memory.
 
         Args:
@@ -233,14 +233,14 @@ class Fields:
         line |= {key: _plain(value) for key, value in more.items() if _has_value(value)}
         if attributes := self._attributes():
             line["attributes"] = {str(self.peer): attributes}
-        return Converted(self.document, line, owner=owner, unmapped=tuple(self._lost))
+        return ConvertedRecord(self.document, line, owner=owner, unmapped=tuple(self._lost))
 
-    def turn(self, text: str, role: Role, thread: str, *, owner: str | None, **more: object) -> Converted:
+    def turn(self, text: str, role: Role, thread: str, *, owner: str | None, **more: object) -> ConvertedRecord:
         """The record as a message of a thread."""
         line: dict[str, object] = {"record": "turn", "thread_id": thread, "role": str(role), "text": text}
         line |= {key: _plain(value) for key, value in more.items() if _has_value(value)}
         self.drop(*self.document.fields.keys() - self._taken)
-        return Converted(self.document, line, owner=owner, unmapped=tuple(self._lost))
+        return ConvertedRecord(self.document, line, owner=owner, unmapped=tuple(self._lost))
 
     def identity(self, identity: str) -> str:
         """The external id of a record."""
@@ -264,7 +264,7 @@ class Fields:
             if not _has_value(value):
                 continue
             try:
-                checked({str(self.peer): {**found, key: value}})
+                check_attributes({str(self.peer): {**found, key: value}})
             except MemplaneError:
                 self._lost.append(key)
             else:

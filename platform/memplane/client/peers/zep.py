@@ -10,7 +10,7 @@ from datetime import datetime
 from memplane.client.peers.records import (
     MAX_TITLE,
     Conversion,
-    Converted,
+    ConvertedRecord,
     Document,
     Fields,
     LeftOut,
@@ -33,7 +33,7 @@ def recognises(document: Document) -> bool:
     return any(name in document.fields for name in needed)
 
 
-def convert(document: Document, by: Conversion) -> Converted:
+def convert(document: Document, by: Conversion) -> ConvertedRecord:
     """A record of Zep."""
     fields = Fields(Peer.ZEP, document, by)
     owner = fields.owner(*_OWNER)
@@ -57,7 +57,7 @@ def convert(document: Document, by: Conversion) -> Converted:
             return left_out(document, LeftOut.UNKNOWN_RECORD, "no record of Zep that is known here", owner)
 
 
-def _fact(fields: Fields, owner: str | None) -> Converted:
+def _fact(fields: Fields, owner: str | None) -> ConvertedRecord:
     """A fact: of the graph, with its validity, or of a session."""
     content = fields.text("fact")
     if content is None or not content.strip():
@@ -76,7 +76,7 @@ def _fact(fields: Fields, owner: str | None) -> Converted:
     )  # fmt: skip
 
 
-def _node(fields: Fields, owner: str | None) -> Converted:
+def _node(fields: Fields, owner: str | None) -> ConvertedRecord:
     """Somebody or something that facts are about: what Zep says of it in sum."""
     content, name = fields.text("summary"), fields.text("name")
     if content is None or not content.strip():
@@ -89,7 +89,7 @@ def _node(fields: Fields, owner: str | None) -> Converted:
     )  # fmt: skip
 
 
-def _message(fields: Fields, owner: str | None) -> Converted:
+def _message(fields: Fields, owner: str | None) -> ConvertedRecord:
     """A message: zep-cloud says the role as `role`, zep-python as `role_type`, and the other field is a name."""
     content, document = fields.text("content"), fields.document
     typed, spoken = fields.text("role_type"), fields.text("role")
@@ -116,7 +116,7 @@ def _message(fields: Fields, owner: str | None) -> Converted:
     )  # fmt: skip
 
 
-def _episode(fields: Fields, owner: str | None) -> Converted:
+def _episode(fields: Fields, owner: str | None) -> ConvertedRecord:
     """What was added to a graph: a message of a thread, or a text; data is for the graph that was made of it."""
     if fields.document.fields.get("thread_uuid") and fields.document.fields.get("role"):
         return _message(fields, owner)

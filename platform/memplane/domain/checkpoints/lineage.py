@@ -25,7 +25,7 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class IncomingCheckpoint:
     """A checkpoint that is to be stored.
 
     Attributes:
@@ -40,7 +40,7 @@ class Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ExistingCheckpoint:
     """A checkpoint that is there: the head, or the one with the id of the arriving one."""
 
     id: str
@@ -48,7 +48,7 @@ class Standing:
     head: bool
 
 
-def place(arriving: Arriving, there: Sequence[Standing], *, fork: bool) -> Placement:
+def place(arriving: IncomingCheckpoint, there: Sequence[ExistingCheckpoint], *, fork: bool) -> Placement:
     """Where a checkpoint goes, so that its lineage stays one.
 
     Args:
@@ -72,7 +72,7 @@ def place(arriving: Arriving, there: Sequence[Standing], *, fork: bool) -> Place
     raise _stale(arriving, head)
 
 
-def _stale(arriving: Arriving, head: Standing | None) -> StaleCheckpoint:
+def _stale(arriving: IncomingCheckpoint, head: ExistingCheckpoint | None) -> StaleCheckpoint:
     read = "an empty thread" if arriving.parent is None else f"checkpoint {arriving.parent}"
     return StaleCheckpoint(
         f"another writer has continued this thread: it is at checkpoint {head.id if head else None}, and this one "
@@ -134,7 +134,7 @@ class Retention:
 Key = tuple[str, str]
 
 
-def kept(nodes: Sequence[Node], retention: Retention) -> frozenset[Key]:
+def retained_keys(nodes: Sequence[Node], retention: Retention) -> frozenset[Key]:
     """The checkpoints that stay: those asked for, and all that they cannot be read without.
 
     The head of a subgraph's call goes with the checkpoint of the whole graph that called it.
@@ -148,7 +148,7 @@ def kept(nodes: Sequence[Node], retention: Retention) -> frozenset[Key]:
         for nth, node in enumerate(sorted(of_one, key=lambda each: not each.head))
         if nth < retention.last or (retention.since is not None and node.created_at >= retention.since)
     }
-    stay = needed(nodes, wanted)
+    stay = with_ancestors(nodes, wanted)
     roots = {node.id for node in by_namespace.get("", ())}
     over = {
         namespace
@@ -158,7 +158,7 @@ def kept(nodes: Sequence[Node], retention: Retention) -> frozenset[Key]:
     return frozenset(key for key in stay if key[0] not in over)
 
 
-def needed(nodes: Sequence[Node], wanted: Collection[Key]) -> frozenset[Key]:
+def with_ancestors(nodes: Sequence[Node], wanted: Collection[Key]) -> frozenset[Key]:
     """Checkpoints, and the ancestors without which they cannot be read."""
     known = {node.key: node for node in nodes}
     found = set(wanted)
@@ -188,7 +188,7 @@ def without_runs(nodes: Sequence[Node], run_ids: Collection[str]) -> frozenset[K
         CheckpointNeeded: one that stays cannot be read without one that would go.
     """
     stay = frozenset(node.key for node in nodes if node.run_id not in run_ids)
-    broken = needed(nodes, stay) - stay
+    broken = with_ancestors(nodes, stay) - stay
     if broken:
         raise CheckpointNeeded(
             f"{len(broken)} checkpoints of these runs hold the beginning of what later ones only continue; nothing was "

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from memplane.domain.language.terms import asked, terms
+from memplane.domain.language.terms import parse_query, terms
 from memplane.domain.memory.memory import FULL_AUTHORITY, Memory, Role, Turn, Visibility
 from memplane.domain.memory.scope import trust_levels
 from memplane.domain.memory.writing import sentences
 from memplane.domain.policy.policy import Policy, Trust
-from memplane.domain.ranking.fencing import quoted
+from memplane.domain.ranking.fencing import quote_text
 
 RELATIONSHIP = "relationship_dynamic"
 """The category of insights and reflections."""
@@ -59,7 +59,7 @@ _ORDER = re.compile(
 _LEADING = re.compile(r"(?<!\W)\W*(?:the )?user\b(?:'s|’s)?", re.IGNORECASE)
 
 
-class Fault(StrEnum):
+class InferenceFault(StrEnum):
     """Why an answer is not kept."""
 
     SOURCES = "sources"
@@ -134,11 +134,11 @@ def conversation(turns: Sequence[Turn]) -> list[Piece | str]:
 
 def material(pieces: Mapping[int, Piece], heard: Sequence[str] = ()) -> str:
     """What a model is given: the pieces by number, each on a line of its own, quoted, and what the assistant said."""
-    lines = [f"{number}. [{piece.kind}] {quoted(piece.text)}" for number, piece in pieces.items()]
-    return "\n".join([*lines, *(f"(the assistant said, not to be rested on) {quoted(line)}" for line in heard)])
+    lines = [f"{number}. [{piece.kind}] {quote_text(piece.text)}" for number, piece in pieces.items()]
+    return "\n".join([*lines, *(f"(the assistant said, not to be rested on) {quote_text(line)}" for line in heard)])
 
 
-def fault(text: str, rests_on: Sequence[int], pieces: Mapping[int, Piece], shape: Shape) -> Fault | None:
+def fault(text: str, rests_on: Sequence[int], pieces: Mapping[int, Piece], shape: Shape) -> InferenceFault | None:
     """What is wrong with a conclusion about a person; ``None`` for one that may be kept.
 
     It is in the third person, about the user or somebody whom its sources name, plain text, no longer than its shape
@@ -153,27 +153,27 @@ def fault(text: str, rests_on: Sequence[int], pieces: Mapping[int, Piece], shape
     """
     named = dict.fromkeys(rests_on)
     if len(named) < shape.least or any(number not in pieces for number in named):
-        return Fault.SOURCES
+        return InferenceFault.SOURCES
     text = text.strip()
     parts = sentences(text)
     if not parts or len(text) > shape.chars or len(parts) > shape.sentences:
-        return Fault.LENGTH
+        return InferenceFault.LENGTH
     known = [pieces[number].text for number in named]
     wrong = claims_or_orders(text)
     if wrong is not None:
         return wrong
     if not _third_person(text, parts, known):
-        return Fault.PERSON
-    return None if supported(parts, known) else Fault.UNSUPPORTED
+        return InferenceFault.PERSON
+    return None if is_supported(parts, known) else InferenceFault.UNSUPPORTED
 
 
-def claims_or_orders(text: str) -> Fault | None:
+def claims_or_orders(text: str) -> InferenceFault | None:
     """Whether a text is no plain one, claims authority, or tells agents what to do."""
     if _MARKUP.search(text):
-        return Fault.FORMAT
+        return InferenceFault.FORMAT
     if _AUTHORITY.search(text):
-        return Fault.AUTHORITY
-    return Fault.ORDER if _ORDER.search(text) else None
+        return InferenceFault.AUTHORITY
+    return InferenceFault.ORDER if _ORDER.search(text) else None
 
 
 def speaks(text: str) -> bool:
@@ -200,11 +200,11 @@ def _names_somebody(sentence: str, known: Sequence[str]) -> bool:
     return any(re.search(rf"(?:^|[\w,;:] ){name}\b", each) for each in known)
 
 
-def supported(parts: Sequence[str], known: Sequence[str]) -> bool:
+def is_supported(parts: Sequence[str], known: Sequence[str]) -> bool:
     """Whether each sentence or step shares a content word with what it rests on."""
     said = set().union(*(terms(each).counts for each in known))
     for part in parts:
-        wanted = asked(_LEADING.sub(" ", part)).wanted().hashes.tolist()
+        wanted = parse_query(_LEADING.sub(" ", part)).wanted().hashes.tolist()
         if said.isdisjoint(wanted):
             return False
     return True
@@ -226,7 +226,7 @@ _STORES = (Visibility.PRIVATE, Visibility.SHARED, Visibility.SOCIAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class InferredAuthority:
     """What a conclusion takes over from what it rests on: the narrowest store, and the least authority.
 
     Attributes:
@@ -240,13 +240,13 @@ class Standing:
     authority: int
 
 
-def standing(units: Collection[Memory | Turn]) -> Standing:
+def standing(units: Collection[Memory | Turn]) -> InferredAuthority:
     """What a conclusion takes over; turns are private, and come from who is fully trusted."""
     memories = [each for each in units if isinstance(each, Memory)]
     stores = {each.visibility for each in memories} | ({Visibility.PRIVATE} if len(memories) < len(units) else set())
     levels = trust_levels(Trust.FULL)  # the highest first
     least = min((levels.index(each.min_trust) for each in memories), default=len(levels) - 1)
-    return Standing(
+    return InferredAuthority(
         min(stores, key=_STORES.index, default=Visibility.PRIVATE),
         levels[least],
         min((each.authority for each in memories), default=FULL_AUTHORITY),

@@ -72,7 +72,7 @@ class ModelRules:
         return (input_tokens * self.input_price + output_tokens * self.output_price) / 1_000_000
 
 
-class Mode(StrEnum):
+class FactMode(StrEnum):
     """How facts are drawn of a conversation that was closed."""
 
     RULES = "rules"
@@ -89,7 +89,7 @@ class FactRules:
         user_per_day: the most that a model draws of a user's words within a day (UTC).
     """
 
-    mode: Mode = Mode.HYBRID
+    mode: FactMode = FactMode.HYBRID
     user_per_day: int = 50
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.domain.language.comparison.comparison import Bands, Statement, Verdict, compare
+from memplane.domain.language.comparison.comparison import Bands, ComparisonVerdict, ParsedStatement, compare
 from memplane.domain.language.terms import terms
 from memplane.domain.memory.memory import Memory, weight
 from memplane.domain.memory.write_decisions import MAX_SOURCES, said_at, says_more
@@ -46,7 +46,7 @@ _TOP = 10
 _Store = tuple[str, str, str, str]
 
 
-class Judgement(StrEnum):
+class PairRelation(StrEnum):
     """What two memories are to each other."""
 
     SAME = "same"
@@ -56,11 +56,11 @@ class Judgement(StrEnum):
     UNSURE = "unsure"
 
 
-_RULED: Mapping[Verdict, Judgement] = {
-    Verdict.SAME: Judgement.SAME,
-    Verdict.UPDATED: Judgement.UPDATE,
-    Verdict.CONTRADICTED: Judgement.CONTRADICTION,
-    Verdict.RETRACTED: Judgement.CONTRADICTION,
+_RULED: Mapping[ComparisonVerdict, PairRelation] = {
+    ComparisonVerdict.SAME: PairRelation.SAME,
+    ComparisonVerdict.UPDATED: PairRelation.UPDATE,
+    ComparisonVerdict.CONTRADICTED: PairRelation.CONTRADICTION,
+    ComparisonVerdict.RETRACTED: PairRelation.CONTRADICTION,
 }
 
 
@@ -75,7 +75,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
+class PairCandidate:
     """A memory that is compared, with its embedding, if it has one, and the hashes of its terms."""
 
     memory: Memory
@@ -100,7 +100,7 @@ class Pair:
     earlier: Memory
     later: Memory
     similarity: float
-    ruled: Judgement | None
+    ruled: PairRelation | None
     mergeable: bool
     suspected: bool = False
 
@@ -116,13 +116,13 @@ class Pair:
         return frozenset((self.earlier.id, self.later.id))
 
     @property
-    def trusted(self) -> int:
+    def least_trust(self) -> int:
         """How far the less trusted of their writers is trusted."""
         return min(self.earlier.authority, self.later.authority)
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class PairResolution:
     """What becomes of a pair: one memory stays, the other is superseded; merged, when both say the same."""
 
     kept: Memory
@@ -130,7 +130,7 @@ class Settled:
     merged: bool
 
 
-def chosen(glances: Sequence[Glance], now: datetime) -> list[UUID]:
+def choose_memories(glances: Sequence[Glance], now: datetime) -> list[UUID]:
     """Which memories are compared: what changed lately first, then the most important, the latest of them first."""
     if not glances:
         return []
@@ -147,7 +147,7 @@ def _is_recent(glance: Glance, now: datetime) -> bool:
     return glance.updated_at >= now - RECENT
 
 
-def paired(pool: Sequence[Pooled], bands: Bands, known: Collection[frozenset[UUID]] = ()) -> list[Pair]:
+def choose_pairs(pool: Sequence[PairCandidate], bands: Bands, known: Collection[frozenset[UUID]] = ()) -> list[Pair]:
     """The pairs that may be the same, or of which one may be over: what the rules decide first, the likest first.
 
     Looked for among the nearest of each within its category, type and store, by meaning and by rare words: of many that
@@ -159,7 +159,7 @@ def paired(pool: Sequence[Pooled], bands: Bands, known: Collection[frozenset[UUI
         bands: of the embedding model.
         known: pairs that took each other's place once; somebody has brought back what is there of both.
     """
-    near: list[tuple[float, float, Pooled, Pooled]] = []
+    near: list[tuple[float, float, PairCandidate, PairCandidate]] = []
     embedded = sorted((each for each in pool if each.embedding is not None), key=lambda each: _store(each.memory))
     for _, group in groupby(embedded, key=lambda each: _store(each.memory)):
         near += [(_shared(a, b) + cosine, cosine, a, b) for cosine, a, b in _nearest(list(group), bands.fallback)]
@@ -170,7 +170,7 @@ def paired(pool: Sequence[Pooled], bands: Bands, known: Collection[frozenset[UUI
         and frozenset((a.memory.id, b.memory.id)) not in known
     ]
     likely.sort(key=lambda each: (-each[0], each[2].id, each[3].id))
-    read: dict[UUID, Statement] = {}
+    read: dict[UUID, ParsedStatement] = {}
     found = [_pair(a, b, cosine, bands, read) for _, cosine, a, b in likely[:COMPARED]]
     return sorted((each for each in found if each is not None), key=lambda each: each.ruled is None)
 
@@ -179,7 +179,7 @@ def _store(memory: Memory) -> _Store:
     return memory.category, memory.type.value, memory.visibility.value, memory.min_trust
 
 
-def _nearest(group: Sequence[Pooled], least: float) -> Iterable[tuple[float, Pooled, Pooled]]:
+def _nearest(group: Sequence[PairCandidate], least: float) -> Iterable[tuple[float, PairCandidate, PairCandidate]]:
     """Each with those of a group that are nearest to it, with their cosine; a pair once."""
     if len(group) < 2:
         return
@@ -194,7 +194,7 @@ def _nearest(group: Sequence[Pooled], least: float) -> Iterable[tuple[float, Poo
             yield float(cosines[a, b]), group[a], group[b]
 
 
-def _sharing(group: Sequence[Pooled]) -> set[tuple[int, int]]:
+def _sharing(group: Sequence[PairCandidate]) -> set[tuple[int, int]]:
     """The places of those that share a word which few of a group have."""
     holders: defaultdict[int, list[int]] = defaultdict(list)
     for place, each in enumerate(group):
@@ -203,7 +203,7 @@ def _sharing(group: Sequence[Pooled]) -> set[tuple[int, int]]:
     return {pair for places in holders.values() if len(places) <= RARE for pair in combinations(places, 2)}
 
 
-def _shared(a: Pooled, b: Pooled) -> float:
+def _shared(a: PairCandidate, b: PairCandidate) -> float:
     """The share of common words (Jaccard), the user left out."""
     both = (a.words | b.words) - _USER
     return len((a.words & b.words) - _USER) / len(both) if both else 0.0
@@ -214,26 +214,26 @@ def is_step(a: str, b: str) -> bool:
     return a != b and _NUMBER.sub("#", a).casefold() == _NUMBER.sub("#", b).casefold()
 
 
-def _pair(a: Memory, b: Memory, similarity: float, bands: Bands, read: dict[UUID, Statement]) -> Pair | None:
+def _pair(a: Memory, b: Memory, similarity: float, bands: Bands, read: dict[UUID, ParsedStatement]) -> Pair | None:
     """A pair as the rules have it; ``None`` when they hold both for unrelated."""
     earlier, later = sorted((a, b), key=lambda each: (said_at(each), each.id))
-    old, new = (read.get(each.id) or Statement.of(each.text.content) for each in (earlier, later))
+    old, new = (read.get(each.id) or ParsedStatement.of(each.text.content) for each in (earlier, later))
     read |= {earlier.id: old, later.id: new}
     verdict = compare(old, new, similarity, bands)
-    if verdict is Verdict.UNRELATED:
+    if verdict is ComparisonVerdict.UNRELATED:
         return None
     mergeable = similarity >= bands.check and not _is_apart(old, new)
-    return Pair(earlier, later, similarity, _RULED.get(verdict), mergeable, verdict is Verdict.SUSPECTED)
+    return Pair(earlier, later, similarity, _RULED.get(verdict), mergeable, verdict is ComparisonVerdict.SUSPECTED)
 
 
-def _is_apart(old: Statement, new: Statement) -> bool:
+def _is_apart(old: ParsedStatement, new: ParsedStatement) -> bool:
     """Whether one denies what the other says, or each has a name or a number of its own."""
     if old.negative != new.negative or old.ended != new.ended:
         return True
     return any(one - other and other - one for one, other in ((old.names, new.names), (old.values, new.values)))
 
 
-def settled(pair: Pair, judgement: Judgement, held: Collection[UUID]) -> Settled | None:
+def resolve_pair(pair: Pair, judgement: PairRelation, held: Collection[UUID]) -> PairResolution | None:
     """What becomes of a pair; ``None`` when both stay as they are.
 
     Nothing that a person stands behind gives way, and nothing gives way to what is trusted less.
@@ -244,17 +244,17 @@ def settled(pair: Pair, judgement: Judgement, held: Collection[UUID]) -> Settled
         held: memories that are not overruled: what a person has pinned or decided on, and what states a field that
             changes by consent only.
     """
-    if judgement is Judgement.SAME:
+    if judgement is PairRelation.SAME:
         return _joined(pair, held)
-    if judgement not in {Judgement.UPDATE, Judgement.CONTRADICTION}:
+    if judgement not in {PairRelation.UPDATE, PairRelation.CONTRADICTION}:
         return None
     old, new = pair.earlier, pair.later
     if old.id in held or weight(old) > new.authority or said_at(old) == said_at(new):
         return None
-    return Settled(new, old, merged=False)
+    return PairResolution(new, old, merged=False)
 
 
-def _joined(pair: Pair, held: Collection[UUID]) -> Settled | None:
+def _joined(pair: Pair, held: Collection[UUID]) -> PairResolution | None:
     """Which of two that say the same stays: what weighs more, is held, has a name, says more, was said first."""
     one, other = pair.earlier, pair.later
 
@@ -267,10 +267,10 @@ def _joined(pair: Pair, held: Collection[UUID]) -> Settled | None:
     ends = (kept.valid_until, kept.expires_at) == (gone.valid_until, gone.expires_at)
     if gone.id in held or gone.external_id is not None or says_more(gone.text, kept.text) or not ends:
         return None
-    return Settled(kept, gone, merged=True)
+    return PairResolution(kept, gone, merged=True)
 
 
-def counted(kept: Memory, gone: Memory, now: datetime) -> Memory:
+def absorb(kept: Memory, gone: Memory, now: datetime) -> Memory:
     """A memory into which one that says the same is counted; what weighs is taken from a writer of no less trust."""
     both = replace(
         kept,
@@ -296,6 +296,6 @@ def counted(kept: Memory, gone: Memory, now: datetime) -> Memory:
     )
 
 
-def doubted(old: Memory) -> Memory:
+def as_overruled(old: Memory) -> Memory:
     """A memory that another one overrules, with the little confidence that is left to it."""
     return replace(old, confidence=min(old.confidence, DOUBTED))

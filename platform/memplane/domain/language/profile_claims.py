@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memplane.domain.language.profile_subjects import Reader, Somebody, Whom
+from memplane.domain.language.profile_subjects import Somebody, SubjectReader, Whom
 from memplane.domain.language.profile_wording import (
     ADVERBS,
     BEING,
@@ -48,7 +48,7 @@ class Found:
     bare: bool = False
 
 
-def claims(reader: Reader, fields: Collection[str], year: int | None) -> Iterator[Found]:
+def claims(reader: SubjectReader, fields: Collection[str], year: int | None) -> Iterator[Found]:
     """The statements of a sentence, in order.
 
     Args:
@@ -112,7 +112,7 @@ def _after(words: Words, i: int, prepositions: Collection[str]) -> int | None:
     return None
 
 
-def _dwelling(reader: Reader, i: int) -> Found | None:
+def _dwelling(reader: SubjectReader, i: int) -> Found | None:
     words, word = reader.words, reader.words.low[i]
     if word == "resident":
         start = i + 2 if words.at(i + 1) == "of" else None
@@ -161,7 +161,7 @@ def _is_predicate(words: Words, i: int) -> bool:
     return False
 
 
-def _going(reader: Reader, i: int) -> Found | None:
+def _going(reader: SubjectReader, i: int) -> Found | None:
     words = reader.words
     start = _after(words, i + 1, {"to", "in"})
     value = None if start is None else city_at(words, start)
@@ -175,14 +175,14 @@ def _going(reader: Reader, i: int) -> Found | None:
     return Found("city", value, reader.of_verb(i))
 
 
-def _life(reader: Reader, i: int) -> Found | None:
+def _life(reader: SubjectReader, i: int) -> Found | None:
     """`likes life in Porto`."""
     words = reader.words
     value = city_at(words, i + 2) if words.at(i + 1) == "in" and words.at(i - 1) in ENJOYING else None
     return Found("city", value, reader.of_verb(i - 1)) if value else None
 
 
-def _based(reader: Reader, i: int) -> Found | None:
+def _based(reader: SubjectReader, i: int) -> Found | None:
     """`is a Porto-based designer`."""
     j = i - 1
     while j >= 0 and i - j < 4 and reader.words.low[j] in {"a", "an", "now", "the"}:
@@ -190,7 +190,7 @@ def _based(reader: Reader, i: int) -> Found | None:
     return Found("city", (i, i + 1), reader.of_verb(j)) if reader.words.at(j) in BEING else None
 
 
-def _place_noun(reader: Reader, i: int) -> Found | None:
+def _place_noun(reader: SubjectReader, i: int) -> Found | None:
     """`the user's city is …`, `my new flat is in …`."""
     words, noun = reader.words, reader.words.low[i]
     compound = words.at(i - 1) == "home" and noun in {"city", "base", "town", "address"}
@@ -216,7 +216,7 @@ def _place_noun(reader: Reader, i: int) -> Found | None:
     return Found("city", value, who, who is Somebody.UNNAMED) if value else None
 
 
-def _calls_home(reader: Reader, i: int) -> Found | None:
+def _calls_home(reader: SubjectReader, i: int) -> Found | None:
     """`calls Oslo home`."""
     words = reader.words
     for j in range(i - 1, max(-1, i - NEAR), -1):
@@ -226,7 +226,7 @@ def _calls_home(reader: Reader, i: int) -> Found | None:
     return None
 
 
-def _is_home(reader: Reader, begins: int, who: Whom) -> Found | None:
+def _is_home(reader: SubjectReader, begins: int, who: Whom) -> Found | None:
     """`Porto is the user's new home`."""
     words = reader.words
     j = begins - 1
@@ -268,7 +268,7 @@ def _ordered(words: Words, i: int) -> bool:
 
 
 def _owned(
-    name: str, value_at: Callable[[Words, int], Span | None], reader: Reader, i: int, length: int = 1
+    name: str, value_at: Callable[[Words, int], Span | None], reader: SubjectReader, i: int, length: int = 1
 ) -> Found | None:
     """`the user's name is …`."""
     words = reader.words
@@ -290,7 +290,7 @@ def _owned(
     return Found(name, value, who, who is Somebody.UNNAMED) if value else None
 
 
-def _pronoun_noun(reader: Reader, i: int) -> Found | None:
+def _pronoun_noun(reader: SubjectReader, i: int) -> Found | None:
     words = reader.words
     if value := pronouns_at(words, i + 1):
         who, _ = reader.of_noun(i)
@@ -298,7 +298,7 @@ def _pronoun_noun(reader: Reader, i: int) -> Found | None:
     return _owned("pronouns", any_at, reader, i)
 
 
-def _called(reader: Reader, i: int) -> Found | None:
+def _called(reader: SubjectReader, i: int) -> Found | None:
     """`is called …`, `prefers to be addressed as …`, `wants people to call them …`, `call me …`."""
     words, word = reader.words, reader.words.low[i]
     if word not in {"called", "named", "known", "addressed", "referred"} or words.at(i + 1) in {"me", "us"}:
@@ -341,7 +341,7 @@ def _wishing(words: Words, i: int) -> int | None:
     return None
 
 
-def _calls(reader: Reader, i: int) -> Found | None:
+def _calls(reader: SubjectReader, i: int) -> Found | None:
     words = reader.words
     start = i + 1
     if words.at(start) == "to" and words.low[i] in {"refer", "refers", "referring"}:
@@ -362,7 +362,7 @@ def _calls(reader: Reader, i: int) -> Found | None:
     return Found("preferred_name", value, who) if value else None
 
 
-def _goes_by(reader: Reader, i: int) -> Found | None:
+def _goes_by(reader: SubjectReader, i: int) -> Found | None:
     words = reader.words
     if words.at(i + 1) != "by":
         return None
@@ -374,14 +374,14 @@ def _goes_by(reader: Reader, i: int) -> Found | None:
     return Found("preferred_name", value, reader.of_verb(i)) if value else None
 
 
-def _uses_name(reader: Reader, i: int) -> Found | None:
+def _uses_name(reader: SubjectReader, i: int) -> Found | None:
     """`prefers the name …`."""
     words = reader.words
     value = name_at(words, i + 3) if words.low[i + 1 : i + 3] == ["the", "name"] else None
     return Found("preferred_name", value, reader.of_verb(i)) if value else None
 
 
-def _uses_pronouns(reader: Reader, i: int) -> Found | None:
+def _uses_pronouns(reader: SubjectReader, i: int) -> Found | None:
     words, start = reader.words, i + 1
     if words.low[i] in {"goes", "go"}:
         if words.at(start) != "by":
@@ -395,7 +395,7 @@ def _uses_pronouns(reader: Reader, i: int) -> Found | None:
     return Found("pronouns", value, reader.of_verb(i))
 
 
-def _refers(reader: Reader, i: int) -> Found | None:
+def _refers(reader: SubjectReader, i: int) -> Found | None:
     """`refer to me as they`, `should be referred to as they`."""
     words, start = reader.words, i + 1
     start += words.at(start) == "to"
@@ -416,7 +416,7 @@ def _refers(reader: Reader, i: int) -> Found | None:
     return None if wishing is None else Found("pronouns", value, reader.of_verb(wishing, wishes=True))
 
 
-def _tongue(reader: Reader, i: int) -> Found | None:
+def _tongue(reader: SubjectReader, i: int) -> Found | None:
     """A language, and what is wanted of it: `prefers answers in German`, `answer me in German`, `native German`."""
     words, value = reader.words, (i, i + 1)
     after = words.at(i + 1)
@@ -440,7 +440,7 @@ def _tongue(reader: Reader, i: int) -> Found | None:
     return _spoken(reader, value, j) if free else None
 
 
-def _native(reader: Reader, i: int, j: int) -> Found | None:
+def _native(reader: SubjectReader, i: int, j: int) -> Found | None:
     words = reader.words
     j -= 1
     while j >= 0 and words.low[j] in {"a", "an", "the"} and i - j < NEAR:
@@ -448,7 +448,7 @@ def _native(reader: Reader, i: int, j: int) -> Found | None:
     return Found("language", (i, i + 1), reader.of_verb(j)) if words.at(j) in BEING else None
 
 
-def _spoken(reader: Reader, value: Span, j: int) -> Found | None:
+def _spoken(reader: SubjectReader, value: Span, j: int) -> Found | None:
     """Who wants to be spoken to in a language, by the words that end before it."""
     words = reader.words
     orders, end = words.at(value[0] - 1) == "in", j
@@ -495,7 +495,7 @@ def _is_order(words: Words, i: int) -> bool:
     return all(each in _POLITE for each in before) and i < NEAR
 
 
-_Read = Callable[[Reader, int], Found | None]
+_Read = Callable[[SubjectReader, int], Found | None]
 
 
 def _table() -> Mapping[str, tuple[tuple[str, _Read], ...]]:

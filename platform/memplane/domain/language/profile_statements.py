@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memplane.domain.language.profile_claims import Found, claims
-from memplane.domain.language.profile_subjects import Reader, Somebody, Voice
+from memplane.domain.language.profile_subjects import Somebody, SubjectReader, Voice
 from memplane.domain.language.profile_wording import HEADINGS, MAX_VALUE, TELLING, TONGUES, Words, core, undisguised
 from memplane.domain.language.spelling import bare as plainly
 from memplane.domain.language.spelling import known_words
@@ -119,7 +119,7 @@ def _of_words(text: MemoryText, sought: Sought) -> Iterator[Stated]:
     yield from _of_text(text.content, sought, voice, bare=bare)
     for part in (
         text.title,
-        text.continued(),
+        text.continuation(),
         text.narrative,
         *text.facts,
         *text.steps,
@@ -135,7 +135,7 @@ def _of_text(text: str, sought: Sought, voice: Voice, *, bare: bool) -> Iterator
         words = Words.of(sentence)
         label = _SPOKEN.match(words.text)
         voice.speaker = label["name"] if label and label["name"].lower() not in HEADINGS else None
-        reader = Reader(words, voice)
+        reader = SubjectReader(words, voice)
         asked = sentence.rstrip("\"'”’) ").endswith("?")
         for found in claims(reader, sought.fields, sought.year):
             stated = None if asked else _counted(found, words, sentence, sought, bare=bare)
@@ -166,7 +166,7 @@ def about_the_user(content: str, names: frozenset[str]) -> bool:
     """Whether a label or attribute beside some words is the user's: they are a bare note, or speak of the user."""
     content = _spelled_out(content)
     words = Words.of(content[:_LEAD])
-    reader = Reader(words, Voice(names))
+    reader = SubjectReader(words, Voice(names))
     for i in range(len(words)):
         reader.pass_by(i)
     parts = content.split(maxsplit=4)

@@ -85,7 +85,7 @@ def words_of(name: str) -> frozenset[str]:
 
 
 @dataclass(slots=True)
-class Reader:
+class SubjectReader:
     """Reads a sentence from its first word to its last, and knows at each whom what follows is about.
 
     Attributes:

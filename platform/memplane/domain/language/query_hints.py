@@ -9,7 +9,7 @@ from memplane.domain.language.entity_words import TITLES
 from memplane.domain.language.extraction.extraction_dates import DATE, resolved
 from memplane.domain.language.languages import ENGLISH
 from memplane.domain.language.languages import STOP_WORDS as FUNCTION_WORDS
-from memplane.domain.language.terms import Terms, asked
+from memplane.domain.language.terms import Terms, parse_query
 from memplane.domain.language.text import words
 from memplane.domain.ranking.fusion import Span
 
@@ -98,7 +98,7 @@ def phrases_in(question: str, of: Terms) -> tuple[tuple[int, ...], ...]:
     place = {term: number for number, term in enumerate(of.counts)}
     found: list[tuple[int, ...]] = []
     for match in _QUOTED.finditer(question):
-        quoted = asked(next(group for group in match.groups() if group)).counts
+        quoted = parse_query(next(group for group in match.groups() if group)).counts
         if quoted and all(term in place for term in quoted):
             found.append(tuple(place[term] for term in quoted))
         if len(found) == MOST_PHRASES:

@@ -110,7 +110,7 @@ def terms(text: str, lang: str | None = None) -> Terms:
     return Terms(dict(sorted(counted.items())), len(found), dict(found))
 
 
-def asked(text: str, most: int | None = None) -> Terms:
+def parse_query(text: str, most: int | None = None) -> Terms:
     """Terms of a question: each word stands for its stems in every language, so that it finds what any of them holds.
 
     Args:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 MAX_CHARS = 63
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
@@ -22,7 +22,7 @@ def time_zone(name: str) -> tzinfo:
     """
     found = _zone(name)
     if found is None:
-        raise Invalid(
+        raise InvalidRequest(
             f"time_zone: '{name[:MAX_CHARS]}' is not an IANA time zone such as Europe/Berlin", field="time_zone"
         )
     return found

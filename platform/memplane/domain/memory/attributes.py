@@ -3,14 +3,14 @@
 import math
 from collections.abc import Mapping
 
-from memplane.domain.errors import Invalid, LimitExceeded
+from memplane.domain.errors import InvalidRequest, LimitExceeded
 
 MAX_DEPTH = 8
 MAX_NODES = 1_000
 MAX_CHARS = 16_000
 
 
-def checked(attributes: Mapping[str, object], field: str = "attributes") -> dict[str, object]:
+def check_attributes(attributes: Mapping[str, object], field: str = "attributes") -> dict[str, object]:
     """The attributes, when they can be stored and given back unchanged.
 
     Raises:
@@ -28,9 +28,9 @@ def checked(attributes: Mapping[str, object], field: str = "attributes") -> dict
             case str():
                 _check_text(value, path)
             case float() if not math.isfinite(value):
-                raise Invalid(f"{path}: a number must be finite", field=field)
+                raise InvalidRequest(f"{path}: a number must be finite", field=field)
             case int() if abs(value) >= 2**63:
-                raise Invalid(f"{path}: a whole number must fit 64 bits", field=field)
+                raise InvalidRequest(f"{path}: a whole number must fit 64 bits", field=field)
             case None | bool() | int() | float():
                 pass
             case list() | tuple():
@@ -40,7 +40,7 @@ def checked(attributes: Mapping[str, object], field: str = "attributes") -> dict
                     _check_text(str(key), f"{path}: a key")
                     waiting.append((item, f"{path}.{key}", depth + 1))
             case _:
-                raise Invalid(f"{path}: {type(value).__name__} is no JSON value", field=field)
+                raise InvalidRequest(f"{path}: {type(value).__name__} is no JSON value", field=field)
     return dict(attributes)
 
 
@@ -48,4 +48,4 @@ def _check_text(value: str, path: str) -> None:
     if len(value) > MAX_CHARS:
         raise LimitExceeded(f"{path}: {len(value)} characters, at most {MAX_CHARS}")
     if "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise Invalid(f"{path}: holds a NUL or a lone surrogate")
+        raise InvalidRequest(f"{path}: holds a NUL or a lone surrogate")

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from memplane.domain.ranking.fencing import quoted
+from memplane.domain.ranking.fencing import quote_text
 
 MAX_BULLETS = 3
 MAX_TITLE_CHARS = 120
@@ -41,7 +41,7 @@ _MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeLogEntry:
     """One entry of a thread's change log, with what a header needs of the memory."""
 
     rev: int
@@ -53,18 +53,18 @@ class Change:
     ts: datetime
 
 
-def header(since: int, changes: Sequence[Change]) -> str | None:
+def header(since: int, changes: Sequence[ChangeLogEntry]) -> str | None:
     """The header for the changes after revision ``since``, or none when nothing changed."""
-    return headed(since, *most_important(changes))
+    return format_header(since, *most_important(changes))
 
 
-def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
+def most_important(changes: Sequence[ChangeLogEntry]) -> tuple[Sequence[ChangeLogEntry], int]:
     """The changes that a header shows, in their order, and how many memories changed.
 
     The latest change of each memory counts; the most important come first, then the newest. A memory that was created
     and deleted or archived in between is left out.
     """
-    latest: dict[UUID, Change] = {}
+    latest: dict[UUID, ChangeLogEntry] = {}
     created: set[UUID] = set()
     for change in sorted(changes, key=lambda c: c.rev):
         if change.event is ChangeEvent.TURN:
@@ -80,7 +80,7 @@ def most_important(changes: Sequence[Change]) -> tuple[Sequence[Change], int]:
     return told[:MAX_BULLETS], len(told)
 
 
-def headed(since: int, best: Sequence[Change], count: int, *, pruned: bool = False) -> str | None:
+def format_header(since: int, best: Sequence[ChangeLogEntry], count: int, *, pruned: bool = False) -> str | None:
     """The header for so many changed memories, of which these are the most important, in their order.
 
     Args:
@@ -93,9 +93,11 @@ def headed(since: int, best: Sequence[Change], count: int, *, pruned: bool = Fal
     return "\n".join(_whole(since, bullets, count, pruned=pruned)) if best or pruned else None
 
 
-def fenced_header(since: int, best: Sequence[Change], count: int, *, pruned: bool = False) -> list[str]:
+def fenced_header(since: int, best: Sequence[ChangeLogEntry], count: int, *, pruned: bool = False) -> list[str]:
     """The same header as lines within a fence: each change on two lines, the second one its text, quoted."""
-    bullets = [f"- {_mark(each)} (imp={each.importance})\n  {quoted(_summary(each))}" for each in best[:MAX_BULLETS]]
+    bullets = [
+        f"- {_mark(each)} (imp={each.importance})\n  {quote_text(_summary(each))}" for each in best[:MAX_BULLETS]
+    ]
     return _whole(since, bullets, count, pruned=pruned) if best or pruned else []
 
 
@@ -105,17 +107,17 @@ def _whole(since: int, bullets: Sequence[str], count: int, *, pruned: bool) -> l
     return [f"Memory updates since rev {since}:", *lost, *bullets, *more]
 
 
-def _as_created(change: Change) -> Change:
-    return Change(
+def _as_created(change: ChangeLogEntry) -> ChangeLogEntry:
+    return ChangeLogEntry(
         change.rev, ChangeEvent.CREATED, change.memory_id, change.category, change.summary, change.importance, change.ts
     )
 
 
-def _mark(change: Change) -> str:
+def _mark(change: ChangeLogEntry) -> str:
     return f"{_MARKS[change.event]}: [{change.category.replace('_', ' ').capitalize()}]"
 
 
-def _summary(change: Change) -> str:
+def _summary(change: ChangeLogEntry) -> str:
     summary = " ".join(change.summary.split())
     if len(summary) > MAX_TITLE_CHARS:
         summary = summary[: MAX_TITLE_CHARS - 1].rstrip() + "…"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memplane.domain.errors import Invalid, LimitExceeded
+from memplane.domain.errors import InvalidRequest, LimitExceeded
 from memplane.domain.language.text import refuse_unstorable
 from memplane.domain.memory.memory import Memory, MemoryText
 
@@ -56,7 +56,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class ItemMemory:
     """The memory of an item, and where the item stands."""
 
     memory_id: UUID
@@ -69,7 +69,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class NamespacedItem:
     """A value under its address.
 
     Attributes:
@@ -112,7 +112,7 @@ def checked_address(address: Address) -> Address:
         raise LimitExceeded(f"namespace: {len(address.labels)} labels, at most {MAX_LABELS}", field="namespace")
     for part, field in (*((label, "namespace") for label in address.labels), (address.key, "key")):
         if not isinstance(part, str):
-            raise Invalid(f"{field}: {part!r} is no text", field=field)
+            raise InvalidRequest(f"{field}: {part!r} is no text", field=field)
         refuse_unstorable(part, field)
         if len(part) > MAX_LABEL_CHARS:
             raise LimitExceeded(f"{field}: {len(part)} characters, at most {MAX_LABEL_CHARS}", field=field)
@@ -161,29 +161,29 @@ def _walked(value: object, order: list[list[str]], numbers: list[list[object]], 
             return [_walked(item, order, numbers, count, depth + 1) for item in value]
         case Mapping():
             if wrong := next((key for key in value if not isinstance(key, str)), None):
-                raise Invalid(f"value: the key {wrong!r} is no text", field="value")
+                raise InvalidRequest(f"value: the key {wrong!r} is no text", field="value")
             if len(value) > 1:
                 order.append([str(key) for key in value])
             return {str(key): _walked(item, order, numbers, count, depth + 1) for key, item in value.items()}
         case _:
-            raise Invalid(f"value: {type(value).__name__} is no JSON value", field="value")
+            raise InvalidRequest(f"value: {type(value).__name__} is no JSON value", field="value")
 
 
 def _fragile(value: float) -> bool:
     return "e" in repr(value) or (value == 0 and math.copysign(1, value) < 0)
 
 
-def located(user_id: str, category: str, labels: object, key: object) -> Address | None:
+def address_of(user_id: str, category: str, labels: object, key: object) -> Address | None:
     """The address that a memory's attributes give; ``None`` when they give none."""
     if not isinstance(labels, list) or not isinstance(key, str) or not all(isinstance(each, str) for each in labels):
         return None
     return Address(user_id, category, tuple(labels), key)
 
 
-def item_of(memory: Memory) -> Item | None:
+def item_of(memory: Memory) -> NamespacedItem | None:
     """The item that a memory keeps; ``None`` when it keeps none that is whole."""
     kept = memory.attributes
-    address = located(memory.user_id, memory.category, kept.get("namespace"), kept.get("key"))
+    address = address_of(memory.user_id, memory.category, kept.get("namespace"), kept.get("key"))
     value = kept.get("value")
     if address is None or memory.external_id != address.name or not isinstance(value, Mapping):
         return None
@@ -192,7 +192,7 @@ def item_of(memory: Memory) -> Item | None:
     restored = _restored(value, iter(_lists(kept.get("order"))), _numbers(kept.get("numbers")), [0])
     # an object stays one
     assert isinstance(restored, dict)  # noqa: S101 - holds by the line above
-    return Item(address, restored, memory, None if seconds is None else timedelta(seconds=seconds))
+    return NamespacedItem(address, restored, memory, None if seconds is None else timedelta(seconds=seconds))
 
 
 def _lists(kept: object) -> list[list[object]]:

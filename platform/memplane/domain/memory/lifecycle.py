@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID
 
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.domain.memory.memory import Memory, MemoryType, State, TrustState
 
 DAY = timedelta(days=1)
@@ -58,7 +58,7 @@ def check_transition(before: State, after: State) -> None:
         Conflict: there is no such step.
     """
     if not any(before in sources and after is target for sources, target in STEPS.values()):
-        raise Conflict(f"a memory that is {before} cannot become {after}", state=before.value)
+        raise StateConflict(f"a memory that is {before} cannot become {after}", state=before.value)
 
 
 def after(cause: Cause, before: State) -> State:
@@ -69,7 +69,7 @@ def after(cause: Cause, before: State) -> State:
     """
     sources, target = STEPS[cause]
     if before not in sources:
-        raise Conflict(f"a memory that is {before} cannot be {cause}", state=before.value)
+        raise StateConflict(f"a memory that is {before} cannot be {cause}", state=before.value)
     return target
 
 
@@ -117,7 +117,7 @@ class LifecycleRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeighedMemory:
     """What of a memory decides whether there is room for it.
 
     Attributes:
@@ -132,20 +132,20 @@ class Weighed:
     used: datetime
     kept: bool
 
-    def unused(self, now: datetime) -> float:
+    def days_unused(self, now: datetime) -> float:
         """Days since it was used; never negative, though a clock was put back."""
         return max((now - self.used) / DAY, 0.0)
 
     def score(self, now: datetime) -> float:
         """ln(1 + hits) + exp(-0.05 · days) + 2 · important: how much it counts in its layer."""
-        return math.log1p(self.hits) + math.exp(-FADING * self.unused(now)) + 2.0 * (self.importance >= IMPORTANT)
+        return math.log1p(self.hits) + math.exp(-FADING * self.days_unused(now)) + 2.0 * (self.importance >= IMPORTANT)
 
     def rank(self, now: datetime) -> float:
         """exp(0.2 · reinforcement) / (1 + 0.01 · days): how much it counts among all of its user."""
-        return math.exp(_REINFORCED * min(self.reinforcement, 1000)) / (1 + _FORGOTTEN * self.unused(now))
+        return math.exp(_REINFORCED * min(self.reinforcement, 1000)) / (1 + _FORGOTTEN * self.days_unused(now))
 
 
-def decayed(confidence: float, rate: float, accessed: datetime, now: datetime) -> float:
+def decayed_confidence(confidence: float, rate: float, accessed: datetime, now: datetime) -> float:
     """Confidence · exp(-rate · days since access); never more than before, though a clock was put back."""
     return confidence * math.exp(-rate * max((now - accessed) / DAY, 0.0))
 
@@ -156,7 +156,7 @@ def wanes(memory: Memory) -> bool:
     return memory.state is State.ACTIVE and memory.type is MemoryType.SEMANTIC and not kept
 
 
-def crowded_out(unsettled: Sequence[Weighed], rules: LifecycleRules, now: datetime) -> list[UUID]:
+def crowded_out(unsettled: Sequence[WeighedMemory], rules: LifecycleRules, now: datetime) -> list[UUID]:
     """Which of a user's unsettled memories are archived: over the capacity, the lowest of what may go."""
     excess = len(unsettled) - rules.capacity
     if excess <= 0:
@@ -164,12 +164,13 @@ def crowded_out(unsettled: Sequence[Weighed], rules: LifecycleRules, now: dateti
     going = [
         each
         for each in unsettled
-        if not each.kept and (each.score(now) < rules.archive_score or each.unused(now) > rules.archive_after / DAY)
+        if not each.kept
+        and (each.score(now) < rules.archive_score or each.days_unused(now) > rules.archive_after / DAY)
     ]
     return [each.id for each in sorted(going, key=lambda each: (each.score(now), each.id))[:excess]]
 
 
-def pruned(everything: Sequence[Weighed], rules: LifecycleRules, now: datetime) -> list[UUID]:
+def memories_to_archive(everything: Sequence[WeighedMemory], rules: LifecycleRules, now: datetime) -> list[UUID]:
     """Which of a user's active memories are archived: over the size, so many percent of them, until it is kept."""
     left = len(everything)
     while left > rules.max_size:

@@ -125,7 +125,7 @@ class MemoryText:
         parts = (self.title, self.content, self.narrative, *self.facts, *self.steps, *self.tags, *self.related_files)
         return "\n".join(part for part in parts if part)
 
-    def continued(self) -> str | None:
+    def continuation(self) -> str | None:
         """The content with the narrative that goes on with its last sentence; ``None`` where that sentence ends.
 
         A line break ends a sentence where texts are cut to their limits, and may part a value from its statement.

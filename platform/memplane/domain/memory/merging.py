@@ -31,7 +31,7 @@ def same_words(one: MemoryText, other: MemoryText) -> bool:
     return value_hash(replace(one, narrative=None)) == value_hash(replace(other, narrative=None))
 
 
-def joined(old: MemoryText, new: MemoryText, *, newer: bool = False) -> MemoryText:
+def merge_texts(old: MemoryText, new: MemoryText, *, newer: bool = False) -> MemoryText:
     """Two texts that say the same as one, with nothing lost of what either says besides.
 
     Args:

@@ -13,15 +13,15 @@ from uuid import UUID
 
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState, weight
-from memplane.domain.memory.merging import joined, value_hash
+from memplane.domain.memory.merging import merge_texts, value_hash
 from memplane.domain.memory.undo_records import (
     RECORD,
     TEXT,
     Joining,
-    Restated,
+    Restatement,
     fields_of,
     plain,
-    restated,
+    restatement_of,
     with_fields,
 )
 from memplane.domain.memory.write_decisions import said_again
@@ -43,7 +43,7 @@ _COUNTS: Mapping[HistoryEvent, Mapping[str, int]] = {
 }  # fmt: skip
 
 
-class Why(StrEnum):
+class StayReason(StrEnum):
     """Why something of a writer stays as it is."""
 
     REWRITTEN = "rewritten"
@@ -55,7 +55,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class RecordedChange:
     """One entry of a memory's history, with what it changed.
 
     Attributes:
@@ -81,7 +81,7 @@ class Deed:
     reverted_by: UUID | None = None
 
     @property
-    def reverted(self) -> bool:
+    def is_reverted(self) -> bool:
         """Whether it was taken back already."""
         return self.reverted_by is not None
 
@@ -92,19 +92,19 @@ class Deed:
         return own and ("content" in self.changes if self.changes is not None else self.old != self.new)
 
 
-def creates(deed: Deed, memory: Memory) -> bool:
+def creates(deed: RecordedChange, memory: Memory) -> bool:
     """Whether an entry is the one with which a memory began."""
     if deed.event in {HistoryEvent.ADD, HistoryEvent.DISPUTE}:
         return True
     return deed.event is HistoryEvent.CONSENT and not deed.changes and memory.recorded_at == deed.ts
 
 
-def known_changes(deed: Deed, memory: Memory | None) -> Mapping[str, Sequence[object]]:
+def known_changes(deed: RecordedChange, memory: Memory | None) -> Mapping[str, Sequence[object]]:
     """What an entry changed: as it was kept, else as far as the history and the memory as it is now tell."""
     return _told(deed, memory) if deed.changes is None else deed.changes
 
 
-def _told(deed: Deed, memory: Memory | None) -> Mapping[str, Sequence[object]]:
+def _told(deed: RecordedChange, memory: Memory | None) -> Mapping[str, Sequence[object]]:
     """What an entry changed of which no undo record was kept, as the version before left it."""
     meta, event = deed.meta, deed.event
     now = {} if memory is None else fields_of(memory)
@@ -134,28 +134,28 @@ def _told(deed: Deed, memory: Memory | None) -> Mapping[str, Sequence[object]]:
     return found
 
 
-def vouched(deeds: Sequence[Deed], gone: Collection[UUID]) -> Why | None:
+def stay_reason(deeds: Sequence[RecordedChange], gone: Collection[UUID]) -> StayReason | None:
     """Why a memory that a writer made stays: another one rewrote it or stands behind it.
 
     What another one said again makes it that one's memory: see :func:`without`.
     """
     for deed in deeds:
-        if deed.id in gone or deed.reverted or deed.said is not None or deed.event is HistoryEvent.REVERT:
+        if deed.id in gone or deed.is_reverted or deed.said is not None or deed.event is HistoryEvent.REVERT:
             continue
         if deed.rewrites:
-            return Why.REWRITTEN
+            return StayReason.REWRITTEN
         if deed.event in _VOUCHES:
-            return Why.VOUCHED
+            return StayReason.VOUCHED
     return None
 
 
-def first_said(deeds: Sequence[Deed], gone: Collection[UUID]) -> Deed | None:
+def first_said(deeds: Sequence[RecordedChange], gone: Collection[UUID]) -> RecordedChange | None:
     """The first entry by which another writer said what a memory says."""
-    kept = (deed for deed in deeds if deed.id not in gone and not deed.reverted and deed.said is not None)
+    kept = (deed for deed in deeds if deed.id not in gone and not deed.is_reverted and deed.said is not None)
     return next(kept, None)
 
 
-def without(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> Memory:
+def without(memory: Memory, deeds: Sequence[RecordedChange], gone: Collection[UUID]) -> Memory:
     """A memory without some of its changes, as others would have left it.
 
     Args:
@@ -166,7 +166,7 @@ def without(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> Me
     if any(deed.id in gone and creates(deed, memory) for deed in deeds):
         if first_said(deeds, gone) is None:
             return memory
-        first, rest = begun(memory, deeds, gone)
+        first, rest = first_version(memory, deeds, gone)
         return redone(first, rest, gone, memory)
     changes = {deed.id: known_changes(deed, memory) for deed in deeds}
     touched = {name for deed in deeds if deed.id in gone for name in changes[deed.id]}
@@ -186,7 +186,9 @@ def without(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> Me
     return _fitting(with_fields(memory, chosen))
 
 
-def begun(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> tuple[Memory, Sequence[Deed]]:
+def first_version(
+    memory: Memory, deeds: Sequence[RecordedChange], gone: Collection[UUID]
+) -> tuple[Memory, Sequence[RecordedChange]]:
     """How a memory began without some of its changes, and what was done to it since.
 
     What was made by one of them began when another writer said it.
@@ -194,7 +196,7 @@ def begun(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> tupl
     if not any(deed.id in gone and creates(deed, memory) for deed in deeds):
         return before_all(memory, deeds), deeds
     deed = first_said(deeds, gone)
-    said = None if deed is None else restated(deed.said, memory)
+    said = None if deed is None else restatement_of(deed.said, memory)
     if deed is None or said is None:
         return memory, ()
     doubt = memory.trust_state is TrustState.DISPUTED and deed.event is not HistoryEvent.CONFIRM
@@ -202,7 +204,7 @@ def begun(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID]) -> tupl
     return first, deeds[deeds.index(deed) + 1 :]
 
 
-def before_all(memory: Memory, deeds: Sequence[Deed]) -> Memory:
+def before_all(memory: Memory, deeds: Sequence[RecordedChange]) -> Memory:
     """A memory before what was done to it."""
     fields = fields_of(memory)
     for deed in reversed(deeds):
@@ -210,7 +212,7 @@ def before_all(memory: Memory, deeds: Sequence[Deed]) -> Memory:
     return with_fields(memory, fields)
 
 
-def redone(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID], named: Memory) -> Memory:
+def redone(memory: Memory, deeds: Sequence[RecordedChange], gone: Collection[UUID], named: Memory) -> Memory:
     """What others did, done again on a memory that is as it was before.
 
     Args:
@@ -220,14 +222,14 @@ def redone(memory: Memory, deeds: Sequence[Deed], gone: Collection[UUID], named:
         named: the memory as it is now.
     """
     for deed in deeds:
-        if deed.id in gone or deed.reverted or deed.event is HistoryEvent.REVERT:
+        if deed.id in gone or deed.is_reverted or deed.event is HistoryEvent.REVERT:
             continue
-        said = restated(deed.said, named)
+        said = restatement_of(deed.said, named)
         memory = _changed(memory, known_changes(deed, named)) if said is None else _joined(memory, said)
     return _fitting(memory)
 
 
-def _joined(memory: Memory, said: Restated) -> Memory:
+def _joined(memory: Memory, said: Restatement) -> Memory:
     """A memory into which what was said again is counted, and joined as it was then."""
     counted = said_again(memory, said.memory)
     if said.how is Joining.MENTION and (
@@ -236,7 +238,7 @@ def _joined(memory: Memory, said: Restated) -> Memory:
         return counted
     if said.how is Joining.MERGE or weight(memory) > said.memory.authority:
         return counted
-    text = joined(memory.text, said.memory.text, newer=said.how is Joining.UPDATE)
+    text = merge_texts(memory.text, said.memory.text, newer=said.how is Joining.UPDATE)
     if text == memory.text:
         return counted
     return replace(counted, text=text, pii=tuple(sorted({*memory.pii, *said.memory.pii})))
@@ -258,7 +260,7 @@ def _changed(memory: Memory, changes: Mapping[str, Sequence[object]]) -> Memory:
     return with_fields(memory, now)
 
 
-def not_ended(memory: Memory, deeds: Sequence[Deed], by: UUID) -> Memory:
+def not_ended(memory: Memory, deeds: Sequence[RecordedChange], by: UUID) -> Memory:
     """A memory that another one would not have taken the place of."""
     for deed in reversed(deeds):
         if deed.event is HistoryEvent.SUPERSEDE and deed.meta.get("superseded_by") == str(by):

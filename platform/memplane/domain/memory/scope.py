@@ -145,7 +145,7 @@ class Scope:
         states = (State.ACTIVE, State.SUPERSEDED)
         return replace(self, believed_at=believed_at, true_at=true_at, states=states)
 
-    def archived(self) -> "Scope":
+    def archived_only(self) -> "Scope":
         """What was archived within the same permissions; no turn ever is."""
         return replace(self, states=(State.ARCHIVED,), turns=False)
 

@@ -81,7 +81,7 @@ def said_parts(text: MemoryText, attributes: Mapping[str, object] | None = None)
     """
     parts = (text.title, text.content, text.narrative, *text.facts, *text.steps, *text.tags, *text.related_files)
     whole = ("\n".join(text.steps),) if text.steps else ()
-    for part in (*parts, *whole, text.continued(), *_texts(attributes or {})):
+    for part in (*parts, *whole, text.continuation(), *_texts(attributes or {})):
         if part and part.strip():
             for spelled in spellings(part):
                 yield from _pieces(spelled)

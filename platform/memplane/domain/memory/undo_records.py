@@ -57,7 +57,7 @@ class Joining(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Restated:
+class Restatement:
     """A memory that was not stored but counted into another one, and how."""
 
     memory: Memory
@@ -129,14 +129,14 @@ def with_fields(memory: Memory, fields: Fields) -> Memory:
     return replace(memory, text=replace(memory.text, **words), **record)
 
 
-def restated(record: Mapping[str, Any] | None, memory: Memory) -> Restated | None:
+def restatement_of(record: Mapping[str, Any] | None, memory: Memory) -> Restatement | None:
     """What was said again, as an undo record has it, under the name of the memory that it was counted into."""
     if not record:
         return None
-    return Restated(with_fields(memory, record["memory"]), Joining(record["how"]))
+    return Restatement(with_fields(memory, record["memory"]), Joining(record["how"]))
 
 
-def kept_of(said: Restated) -> dict[str, object]:
+def kept_of(said: Restatement) -> dict[str, object]:
     """What was said again, as an undo record keeps it."""
     return {"how": said.how.value, "memory": fields_of(said.memory)}
 

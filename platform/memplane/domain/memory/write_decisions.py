@@ -9,10 +9,10 @@ from heapq import nlargest
 
 from memplane.domain.language.comparison.comparison import (
     Bands,
+    ComparisonVerdict,
     Judgement,
+    ParsedStatement,
     Rule,
-    Statement,
-    Verdict,
     compare,
     compared_words,
     judge,
@@ -26,7 +26,7 @@ from memplane.domain.memory.writing import sentences
 
 COMPARED = frozenset({MemoryType.SEMANTIC, MemoryType.INSIGHT})
 """Types whose texts state facts; others are only ever exact duplicates."""
-OVERRULES = frozenset({Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED})
+OVERRULES = frozenset({ComparisonVerdict.UPDATED, ComparisonVerdict.CONTRADICTED, ComparisonVerdict.RETRACTED})
 MAX_LINKS = 5
 MAX_CONFLICTS = 3
 """With so many others at most a memory is listed as an open possible conflict."""
@@ -36,7 +36,7 @@ _MAX_PARTS, _MAX_VALUES, _MAX_COMPARED = 50, 400, 20
 """Of a text that is compared with rejected ones: its parts, their values, and those that each part is compared with."""
 _CLOCKS = timedelta(minutes=5)
 """How far two clocks may be apart before a time is one that is to come."""
-_statement = lru_cache(maxsize=4096)(Statement.of)
+_statement = lru_cache(maxsize=4096)(ParsedStatement.of)
 """A text is compared again with each new one that comes near."""
 
 
@@ -57,12 +57,12 @@ class Neighbour:
 
     memory: Memory
     similarity: float
-    verdict: Verdict
+    verdict: ComparisonVerdict
     rule: Rule = Rule.NONE
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class WriteDecision:
     """What to do with a new memory.
 
     Attributes:
@@ -86,16 +86,16 @@ class Decision:
     until: datetime | None = None
 
 
-def compared(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
+def compare_neighbours(new: Memory, found: Sequence[tuple[Memory, float]], bands: Bands) -> list[Neighbour]:
     """What a new memory is to each of its neighbours, or they to it where they are later; most similar first."""
     if new.type not in COMPARED:
         return [
-            Neighbour(memory, similarity, Verdict.SAME, Rule.SAME_TEXT)
+            Neighbour(memory, similarity, ComparisonVerdict.SAME, Rule.SAME_TEXT)
             if _in_same_words(new, memory)
-            else Neighbour(memory, similarity, Verdict.RELATED)
+            else Neighbour(memory, similarity, ComparisonVerdict.RELATED)
             for memory, similarity in found
         ]
-    statement = Statement.of(new.text.content)
+    statement = ParsedStatement.of(new.text.content)
     return [
         Neighbour(memory, similarity, judged.verdict, judged.rule)
         for memory, similarity in found
@@ -108,7 +108,7 @@ def compared_in(older: Memory, newer: Memory) -> dict[str, list[str]]:
     return compared_words(_statement(older.text.content), _statement(newer.text.content))
 
 
-def _judged(new: Memory, statement: Statement, memory: Memory, similarity: float, bands: Bands) -> Judgement:
+def _judged(new: Memory, statement: ParsedStatement, memory: Memory, similarity: float, bands: Bands) -> Judgement:
     """What a new memory is to one that is there.
 
     Words alone decide whether a less trusted writer contradicts a more trusted one: an odd name makes a claim unlike
@@ -116,10 +116,14 @@ def _judged(new: Memory, statement: Statement, memory: Memory, similarity: float
     """
     later = said_at(memory) > said_at(new)
     if _in_same_words(new, memory):
-        return Judgement(Verdict.SAME, Rule.SAME_TEXT)
+        return Judgement(ComparisonVerdict.SAME, Rule.SAME_TEXT)
     judged = _judgement(statement, memory, similarity, bands, later=later)
     trusted_less = new.authority < FULL_AUTHORITY and new.authority < weight(memory)
-    if trusted_less and judged.verdict in {Verdict.UNRELATED, Verdict.RELATED} and similarity < bands.update:
+    if (
+        trusted_less
+        and judged.verdict in {ComparisonVerdict.UNRELATED, ComparisonVerdict.RELATED}
+        and similarity < bands.update
+    ):
         by_words = _judgement(statement, memory, bands.update, bands, later=later)
         return by_words if by_words.verdict in OVERRULES else judged
     return judged
@@ -130,10 +134,12 @@ def _in_same_words(new: Memory, memory: Memory) -> bool:
     return not is_item(new.external_id or memory.external_id) and same_words(new.text, memory.text)
 
 
-def _judgement(statement: Statement, memory: Memory, similarity: float, bands: Bands, *, later: bool) -> Judgement:
+def _judgement(
+    statement: ParsedStatement, memory: Memory, similarity: float, bands: Bands, *, later: bool
+) -> Judgement:
     """What a text is to one that is there, or what that one is to it when it is the later one."""
     if similarity < bands.fallback:
-        return Judgement(Verdict.UNRELATED, Rule.NONE)
+        return Judgement(ComparisonVerdict.UNRELATED, Rule.NONE)
     there = _statement(memory.text.content)
     return judge(statement, there, similarity, bands) if later else judge(there, statement, similarity, bands)
 
@@ -146,7 +152,7 @@ def decide(
     *,
     past: Sequence[Neighbour] = (),
     overrules: int | None = None,
-) -> Decision:
+) -> WriteDecision:
     """What to do with a new memory.
 
     One that says the same in the same store is merged, or takes the older text's place when it is newer and of no less
@@ -166,33 +172,39 @@ def decide(
     """
     rivals = [n for n in neighbours if n.verdict in OVERRULES and _counts(n.memory, now)]
     gone = [n for n in past if n.verdict in OVERRULES]
-    again = [n for n in (*neighbours, *past) if n.verdict is Verdict.SAME and same_store(n.memory, new)]
+    again = [n for n in (*neighbours, *past) if n.verdict is ComparisonVerdict.SAME and same_store(n.memory, new)]
     equal = [n for n in again if weight(n.memory) >= new.authority]
     if joined := _same(new, equal, (*rivals, *gone), bands):
         return joined
     lesser = (n for n in neighbours if n in again and n not in equal)
     outranked = tuple(n for n in lesser if not is_more(n.memory, new))
-    related = (n for n in neighbours if n.verdict in {Verdict.RELATED, Verdict.SAME} and n.similarity >= bands.link_min)
+    related = (
+        n
+        for n in neighbours
+        if n.verdict in {ComparisonVerdict.RELATED, ComparisonVerdict.SAME} and n.similarity >= bands.link_min
+    )
     links = tuple(related)[:MAX_LINKS]
-    suspected = tuple(n for n in neighbours if n.verdict is Verdict.SUSPECTED)
+    suspected = tuple(n for n in neighbours if n.verdict is ComparisonVerdict.SUSPECTED)
     ended = is_ended(new, now)
     if not (rivals or gone) or ended:
         action = Action.SUPERSEDE if outranked and not ended else Action.CREATE
         targets = outranked if action is Action.SUPERSEDE else ()
-        return Decision(action, targets, links, suspected=() if ended else suspected)
+        return WriteDecision(action, targets, links, suspected=() if ended else suspected)
     most = new.authority if overrules is None else overrules
     # whatever time it names: else a day that is to come would carry any claim past who knows better
     heavier = [n for n in rivals if weight(n.memory) > most]
     heavier += [n for n in gone if weight(n.memory) > most and first_said(n.memory) <= said_at(new)]
     if heavier:
-        return Decision(Action.DISPUTE, tuple(n for n in (*rivals, *gone) if n in heavier or n in rivals), links)
+        return WriteDecision(Action.DISPUTE, tuple(n for n in (*rivals, *gone) if n in heavier or n in rivals), links)
     if is_to_come(new, now):
-        return Decision(Action.CREATE, links=links, suspected=suspected)
-    decision = Decision(Action.CREATE, outranked, links, suspected)
+        return WriteDecision(Action.CREATE, links=links, suspected=suspected)
+    decision = WriteDecision(Action.CREATE, outranked, links, suspected)
     return _by_time(new, rivals, gone, decision)
 
 
-def _by_time(new: Memory, rivals: Sequence[Neighbour], gone: Sequence[Neighbour], decision: Decision) -> Decision:
+def _by_time(
+    new: Memory, rivals: Sequence[Neighbour], gone: Sequence[Neighbour], decision: WriteDecision
+) -> WriteDecision:
     """Where a memory stands between what it contradicts: the next later fact ends it, and it ends what is earlier.
 
     Args:
@@ -244,7 +256,9 @@ def is_to_come(memory: Memory, now: datetime) -> bool:
     return memory.valid_from is not None and memory.valid_from > now + _CLOCKS
 
 
-def _same(new: Memory, again: Sequence[Neighbour], contradicting: Sequence[Neighbour], bands: Bands) -> Decision | None:
+def _same(
+    new: Memory, again: Sequence[Neighbour], contradicting: Sequence[Neighbour], bands: Bands
+) -> WriteDecision | None:
     """The memory of the same value that a new one is merged with, unless another value held between the two."""
     between = [n.memory for n in contradicting if weight(n.memory) >= new.authority]
     for best in again:
@@ -257,7 +271,7 @@ def _same(new: Memory, again: Sequence[Neighbour], contradicting: Sequence[Neigh
             extended = moment < begun and there.valid_from is not None and weight(there) <= new.authority
             ends = [n for n in contradicting if n.memory.state is State.SUPERSEDED and said_at(n.memory) <= moment]
             cut = tuple(n for n in ends if weight(n.memory) <= new.authority) if extended else ()
-            return Decision(Action.MERGE if there.state is State.SUPERSEDED else action, (best,), cut=cut)
+            return WriteDecision(Action.MERGE if there.state is State.SUPERSEDED else action, (best,), cut=cut)
     return None
 
 
@@ -321,7 +335,7 @@ def said_again(there: Memory, new: Memory) -> Memory:
     counted = replace(there, mention_count=there.mention_count + 1)
     if new.authority < there.authority:
         return counted
-    counted = hit(counted, new)
+    counted = count_hit(counted, new)
     if new.authority > weight(there):  # the same words: but for the count nothing is left of the less trusted one
         counted = replace(
             counted, source_ids=(), pinned=False, importance=new.importance, attributes={}, text=new.text, pii=new.pii,
@@ -344,7 +358,7 @@ def said_again(there: Memory, new: Memory) -> Memory:
     )
 
 
-def hit(there: Memory, new: Memory) -> Memory:
+def count_hit(there: Memory, new: Memory) -> Memory:
     """A memory that another one hits by saying the same, when that is stored.
 
     The same record sent again, and the same evidence read again, is no hit.
@@ -388,12 +402,12 @@ def says_again(text: MemoryText, gone: Sequence[MemoryText], bands: Bands) -> bo
         value for value in map(_statement, map(bare, values[:_MAX_VALUES])) if value.keys
     ]  # without words nothing is decided
     return any(
-        compare(value, part, 1.0, bands) is Verdict.SAME
+        compare(value, part, 1.0, bands) is ComparisonVerdict.SAME
         for part in said
         for value in nlargest(_MAX_COMPARED, told, key=partial(_shared, part))
     )
 
 
-def _shared(part: Statement, value: Statement) -> float:
+def _shared(part: ParsedStatement, value: ParsedStatement) -> float:
     """The share of words that two statements have in common."""
     return len(part.keys & value.keys) / len(part.keys | value.keys)

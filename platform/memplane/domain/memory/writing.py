@@ -221,7 +221,7 @@ def _joined(first: str, second: str | None) -> str:
     return f"{first}\n{second}" if second else first
 
 
-def numbered(steps: Sequence[str]) -> str:
+def number_lines(steps: Sequence[str]) -> str:
     """Steps as numbered lines."""
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
@@ -244,7 +244,7 @@ def _with_steps(text: MemoryText, rule: TypeWriting, style: Style) -> MemoryText
         raise LimitExceeded(f"steps: one has {longest} characters, at most {rule.max_chars}", field="steps")
     heading = [] if text.steps else [line for line in text.content.split("\n") if line and not _STEP.match(line)]
     title = text.title or (heading[0].rstrip(":")[:200] if heading else None)
-    return replace(text, title=title, content=text.content if text.steps else numbered(steps), steps=steps)
+    return replace(text, title=title, content=text.content if text.steps else number_lines(steps), steps=steps)
 
 
 def _refuse_statements(steps: Sequence[str]) -> None:

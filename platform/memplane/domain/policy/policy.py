@@ -16,7 +16,7 @@ from memplane.domain.jobs.job_definitions import WorkerRules
 from memplane.domain.language.comparison.comparison import MergeRules
 from memplane.domain.memory.lifecycle import LifecycleRules
 from memplane.domain.memory.memory import MemoryType, Visibility
-from memplane.domain.policy.quota_limits import Quotas
+from memplane.domain.policy.quota_limits import QuotaLimits
 from memplane.domain.privacy.pii import Finder, Pii, find
 from memplane.domain.privacy.screening import Screening
 
@@ -74,7 +74,7 @@ Speaker = str | Operator
 """Whose allowlist counts for a call: an agent's by its name, or an operator's, which is every category."""
 
 
-def described(speaker: Speaker) -> str:
+def describe_speaker(speaker: Speaker) -> str:
     """Whose allowlist counts, for a message."""
     return "an operator" if isinstance(speaker, Operator) else f"agent '{speaker}'"
 
@@ -145,7 +145,7 @@ class WritingRules:
     max_text_chars: int
     max_title_chars: int
     max_list_items: int
-    quotas: Quotas = field(default_factory=Quotas)
+    quotas: QuotaLimits = field(default_factory=QuotaLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ class Policy:
         if refused:
             may = ", ".join(allowed) or "nothing"
             raise CategoryForbidden(
-                f"{described(agent)} may not {verb} {', '.join(refused)}; it may {verb} {may}",
+                f"{describe_speaker(agent)} may not {verb} {', '.join(refused)}; it may {verb} {may}",
                 categories=refused,
                 agent=agent if isinstance(agent, str) else None,
             )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.memory.memory import Visibility
 from memplane.domain.policy.policy import Category, ContextMode, Policy, Trust
 
@@ -61,7 +61,7 @@ class AgentView:
     digest: str
 
     @property
-    def read(self) -> tuple[str, ...]:
+    def readable_categories(self) -> tuple[str, ...]:
         """Names of the categories that it effectively reads."""
         return tuple(category.name for category in self.categories if category.read)
 
@@ -87,7 +87,7 @@ def describe_agent(policy: Policy, agent: str) -> AgentView:
     allowlist = policy.allowlists.get(agent)
     if allowlist is None:
         known = tuple(policy.allowlists)
-        raise Invalid(
+        raise InvalidRequest(
             f"the policy has no agent '{agent}'; it has {', '.join(known) or 'none'}", agent=agent, agents=list(known)
         )
     level = policy.trust[allowlist.trust]

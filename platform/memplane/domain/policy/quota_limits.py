@@ -24,7 +24,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotas:
+class QuotaLimits:
     """The limits of a whole tenant, and of each of its users."""
 
     tenant: Limits = field(default_factory=Limits)

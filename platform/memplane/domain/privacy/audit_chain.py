@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Self
 from uuid import UUID
 
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 GENESIS = bytes(32)
 """The link before the first."""
@@ -22,7 +22,7 @@ SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Chained:
+class ChainEntry:
     """An entry of the history, as the chain has it.
 
     Attributes:
@@ -71,13 +71,15 @@ class Head:
         try:
             head = cls(int(position), bytes.fromhex(link))
         except ValueError:
-            raise Invalid("anchor: is no head of a chain; `memplane audit head` prints one", field="anchor") from None
+            raise InvalidRequest(
+                "anchor: is no head of a chain; `memplane audit head` prints one", field="anchor"
+            ) from None
         if head.position < 0 or len(head.link) != len(GENESIS):
-            raise Invalid("anchor: is no head of a chain; `memplane audit head` prints one", field="anchor")
+            raise InvalidRequest("anchor: is no head of a chain; `memplane audit head` prints one", field="anchor")
         return head
 
 
-class Fault(StrEnum):
+class ChainFault(StrEnum):
     """What is wrong with a chain."""
 
     EDITED = "edited"
@@ -88,16 +90,16 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FaultPosition:
     """The first thing that is wrong: what, where, and the entry, if there is one."""
 
-    fault: Fault
+    fault: ChainFault
     position: int
     entry: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class ChainSeal:
     """An entry's place in the chain."""
 
     id: UUID
@@ -106,32 +108,32 @@ class Sealed:
     link: bytes
 
 
-def sealed(after: Head, entries: Sequence[Chained]) -> list[Sealed]:
+def seal_entries(after: Head, entries: Sequence[ChainEntry]) -> list[ChainSeal]:
     """The next links of a chain."""
-    found: list[Sealed] = []
+    found: list[ChainSeal] = []
     link = after.link
     for entry in entries:
         salt = None if entry.erased_by is not None else secrets.token_bytes(SALT_BYTES)
         payload = None if salt is None else payload_hash(entry, salt)
         link = link_of(link, entry, payload)
-        found.append(Sealed(entry.id, salt, payload, link))
+        found.append(ChainSeal(entry.id, salt, payload, link))
     return found
 
 
-def payload_hash(entry: Chained, salt: bytes) -> bytes:
+def payload_hash(entry: ChainEntry, salt: bytes) -> bytes:
     """The salted hash of what an entry says, and of whom."""
     said = [entry.actor, entry.old_ref, entry.new_ref, _plain(entry.meta), entry.of_user]
     return hashlib.sha256(salt + _canonical(said)).digest()
 
 
-def link_of(before: bytes, entry: Chained, payload: bytes | None) -> bytes:
+def link_of(before: bytes, entry: ChainEntry, payload: bytes | None) -> bytes:
     """The link of an entry: the one before, what was done when to what, and the hash of what it says."""
     moment = entry.ts.astimezone(UTC).isoformat(timespec="microseconds")
     told = [entry.id.hex, entry.memory_id.hex, entry.event, entry.policy_hash, moment, payload and payload.hex()]
     return hashlib.sha256(before + _canonical(told)).digest()
 
 
-def first_fault(before: Head, entries: Sequence[Chained], erasers: Mapping[UUID, str]) -> Found | None:
+def first_fault(before: Head, entries: Sequence[ChainEntry], erasers: Mapping[UUID, str]) -> FaultPosition | None:
     """What is wrong first with entries that follow a part of the chain that is right; ``None`` when nothing is.
 
     Args:
@@ -143,18 +145,18 @@ def first_fault(before: Head, entries: Sequence[Chained], erasers: Mapping[UUID,
     for place, entry in enumerate(entries):
         position += 1
         if entry.position != position:
-            return Found(Fault.DELETED, position, None)
+            return FaultPosition(ChainFault.DELETED, position, None)
         payload = entry.payload_hash
         if link_of(link, entry, payload) != entry.link:
             moved = any(link_of(link, each, each.payload_hash) in {entry.link, each.link} for each in entries[place:])
-            return Found(Fault.REORDERED if moved else Fault.EDITED, position, entry.id)
+            return FaultPosition(ChainFault.REORDERED if moved else ChainFault.EDITED, position, entry.id)
         if not _is_whole(entry, erasers):
-            return Found(Fault.EDITED, position, entry.id)
+            return FaultPosition(ChainFault.EDITED, position, entry.id)
         link = entry.link or GENESIS
     return None
 
 
-def _is_whole(entry: Chained, erasers: Mapping[UUID, str]) -> bool:
+def _is_whole(entry: ChainEntry, erasers: Mapping[UUID, str]) -> bool:
     """Whether an entry says what it said, or lost its words to an erasure that the history tells of."""
     if entry.erased_by is None:
         return entry.salt is not None and payload_hash(entry, entry.salt) == entry.payload_hash

@@ -41,14 +41,14 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Grave:
+class TombstoneKeyring:
     """Where the values of a user lie who was erased: the tenant's key, and the user's name under it."""
 
     key: bytes = field(repr=False)
     subject: str
 
     @classmethod
-    def of(cls, key: bytes, user_id: str) -> "Grave":
+    def of(cls, key: bytes, user_id: str) -> "TombstoneKeyring":
         """The grave of a user under a key."""
         return cls(key, _keyed(key, "user", user_id))
 

@@ -29,7 +29,7 @@ class Pii(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PiiMatch:
     """One find: its kind, and where it stands in the text as it was given, ``text[start:end]``."""
 
     kind: Pii
@@ -43,7 +43,7 @@ EVERY = frozenset(Pii)
 class Finder(Protocol):
     """What finds personal data; called from several threads at once."""
 
-    def __call__(self, text: str, only: Collection[Pii] = EVERY) -> Sequence[Found]:
+    def __call__(self, text: str, only: Collection[Pii] = EVERY) -> Sequence[PiiMatch]:
         """Finds of these kinds, in order; no two overlap."""
         ...
 
@@ -302,7 +302,7 @@ def _key_blocks(text: str) -> _Finds:
         yield Pii.SECRET, match.start(), end
 
 
-def _spans(text: str, only: Collection[Pii]) -> list[Found]:
+def _spans(text: str, only: Collection[Pii]) -> list[PiiMatch]:
     """Finds of these kinds in folded text, ordered, the longest of those that overlap."""
     folded = _Folded(text)
     rules = [_emails, _secrets]
@@ -316,10 +316,10 @@ def _spans(text: str, only: Collection[Pii]) -> list[Found]:
         rules += [_cards, _ibans]
     if folded.digits:
         rules += [_addresses, _births]
-    every = [Found(*found) for rule in rules for found in rule(folded) if found[0] in only]
+    every = [PiiMatch(*found) for rule in rules for found in rule(folded) if found[0] in only]
     if len(every) < 2:
         return every
-    kept: list[Found] = []
+    kept: list[PiiMatch] = []
     for found in sorted(every, key=lambda found: (found.start, found.start - found.end, _ORDER[found.kind])):
         if kept and found.start < kept[-1].end:
             if found.end - found.start <= kept[-1].end - kept[-1].start:
@@ -352,15 +352,15 @@ def _fold(match: re.Match[str]) -> str:
     return " " if c.isspace() else "." if c == "\ufe52" else "-"
 
 
-def _find(text: str, only: Collection[Pii]) -> list[Found]:
+def _find(text: str, only: Collection[Pii]) -> list[PiiMatch]:
     plain, positions = _folded(text)
     found = _spans(plain, only)
     if positions is None:
         return found
-    return [Found(one.kind, positions[one.start], positions[one.end - 1] + 1) for one in found]
+    return [PiiMatch(one.kind, positions[one.start], positions[one.end - 1] + 1) for one in found]
 
 
-def find(text: str, only: Collection[Pii] = EVERY) -> tuple[Found, ...]:
+def find(text: str, only: Collection[Pii] = EVERY) -> tuple[PiiMatch, ...]:
     """All personal data of these kinds in a text, in order; where two finds overlap, the longer one stands."""
     return tuple(_find(text, only))
 

@@ -22,7 +22,7 @@ Rules = Mapping[Pii, Screening]
 """What is done by kind; a kind that is absent is tagged."""
 
 
-def screened(text: MemoryText, rules: Rules, find_pii: Finder) -> MemoryText:
+def screen_text(text: MemoryText, rules: Rules, find_pii: Finder) -> MemoryText:
     """A memory's words as the rules let them be stored.
 
     Raises:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SectionDemand:
     """What a section would like to hold.
 
     Attributes:
@@ -22,7 +22,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SectionShare:
     """What a section gets: the places of its items, the most wanted first; their tokens; whether some are left out."""
 
     places: Sequence[int]
@@ -30,7 +30,7 @@ class Given:
     truncated: bool
 
 
-def shared(sections: Sequence[Wanted], budget: int, heading: int = 0) -> Mapping[str, Given]:
+def share_budget(sections: Sequence[SectionDemand], budget: int, heading: int = 0) -> Mapping[str, SectionShare]:
     """What each section gets of a budget.
 
     Every section first takes what fits its share, then the sections take, in their order, what still fits the rest: a
@@ -49,14 +49,14 @@ def shared(sections: Sequence[Wanted], budget: int, heading: int = 0) -> Mapping
             limit = rest if whole else min(rest, int(budget * section.share) - spent[section.name])
             _take(section, taken[section.name], spent, limit, heading)
     return {
-        section.name: Given(
+        section.name: SectionShare(
             sorted(taken[section.name]), spent[section.name], len(taken[section.name]) < len(section.costs)
         )
         for section in sections
     }
 
 
-def _take(section: Wanted, taken: list[int], spent: dict[str, int], limit: int, heading: int) -> None:
+def _take(section: SectionDemand, taken: list[int], spent: dict[str, int], limit: int, heading: int) -> None:
     """Items of a section that were not taken yet, as far as the limit allows."""
     there = set(taken)
     for place, cost in enumerate(section.costs):

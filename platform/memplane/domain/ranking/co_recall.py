@@ -39,7 +39,7 @@ def pairs_of(recalled: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CoRecallCount:
     """Two memories that were recalled together.
 
     Attributes:
@@ -62,7 +62,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CoRecallLinks:
     """What becomes of a user's pairs.
 
     Attributes:
@@ -74,7 +74,7 @@ class Settled:
     forgotten: tuple[UUID, ...] = ()
 
 
-def settled(pairs: Sequence[Counted], as_of: datetime) -> Settled:
+def co_recall_links(pairs: Sequence[CoRecallCount], as_of: datetime) -> CoRecallLinks:
     """What becomes of all of a user's pairs; the same whenever it is asked again with the same counts and moment.
 
     With c the times that two were recalled together, halved for every 30 days since the last one, and d the sum of c
@@ -100,18 +100,18 @@ def settled(pairs: Sequence[Counted], as_of: datetime) -> Settled:
         if strength != each.strength:
             changed[each.id] = strength
     kept = {each.id for each in ordered[:MOST_PAIRS]}
-    return Settled(changed, tuple(each.id for each in pairs if each.id not in kept))
+    return CoRecallLinks(changed, tuple(each.id for each in pairs if each.id not in kept))
 
 
-def _is_over(pair: Counted, as_of: datetime) -> bool:
+def _is_over(pair: CoRecallCount, as_of: datetime) -> bool:
     return pair.last <= as_of - (FORGOTTEN if pair.times >= LEAST else PASSING)
 
 
-def _weight(pair: Counted, as_of: datetime) -> float:
+def _weight(pair: CoRecallCount, as_of: datetime) -> float:
     return float(pair.times * 0.5 ** (max(as_of - pair.last, timedelta(0)) / HALF_LIFE))
 
 
-def _strength(pair: Counted, weight: float, together: dict[UUID, float]) -> float:
+def _strength(pair: CoRecallCount, weight: float, together: dict[UUID, float]) -> float:
     if pair.times < LEAST:
         return 0.0
     near = weight / sqrt(together[pair.from_id] * together[pair.to_id])

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from memplane.domain.errors import Conflict, EmbeddingMismatch
+from memplane.domain.errors import EmbeddingMismatch, StateConflict
 
 
 class Column(StrEnum):
@@ -74,7 +74,7 @@ class EmbeddingModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EmbeddingChange:
     """A change under way.
 
     Attributes:
@@ -98,36 +98,36 @@ class InForce:
 
     model: EmbeddingModel | None = None
     column: Column = Column.FIRST
-    change: Change | None = None
+    change: EmbeddingChange | None = None
 
     @property
-    def stored(self) -> Mapping[Column, EmbeddingModel | None]:
+    def write_models(self) -> Mapping[Column, EmbeddingModel | None]:
         """What a write stores a vector of, by column: while one is filled, both."""
         if self.change is None or self.change.phase is Phase.CLEARING:
             return {self.column: self.model}
         return {self.column: self.model, self.column.other: self.change.model}
 
-    def begun(self, model: EmbeddingModel) -> "InForce":
+    def begin_change(self, model: EmbeddingModel) -> "InForce":
         """The same with a change to a model under way.
 
         Raises:
             Conflict: there is one, or the model is in force already.
         """
         if self.change is not None:
-            raise Conflict(
+            raise StateConflict(
                 f"a change of the embedding model is under way ({self.change.phase} {self.change.model}): "
                 f"wait until it is done, or cancel it"
             )
         if model == self.model:
-            raise Conflict(f"{model} is in force already")
-        return replace(self, change=Change(Phase.FILLING, model))
+            raise StateConflict(f"{model} is in force already")
+        return replace(self, change=EmbeddingChange(Phase.FILLING, model))
 
-    def switched(self) -> "InForce":
+    def switch(self) -> "InForce":
         """The other column in force, and the one that was to be cleared."""
         change = self._filling()
         return InForce(change.model, self.column.other, None if self.model is None else _clearing(self.model))
 
-    def cancelled(self) -> "InForce":
+    def cancel_change(self) -> "InForce":
         """What was filled is to be cleared.
 
         Raises:
@@ -135,15 +135,15 @@ class InForce:
         """
         return replace(self, change=_clearing(self._filling().model))
 
-    def cleared(self) -> "InForce":
+    def clear_column(self) -> "InForce":
         """The same, when nothing is left of the other column."""
         return replace(self, change=None)
 
-    def _filling(self) -> Change:
+    def _filling(self) -> EmbeddingChange:
         if self.change is None:
-            raise Conflict("no change of the embedding model is under way")
+            raise StateConflict("no change of the embedding model is under way")
         if self.change.phase is not Phase.FILLING:
-            raise Conflict(f"the vectors of {self.change.model} are being cleared already")
+            raise StateConflict(f"the vectors of {self.change.model} are being cleared already")
         return self.change
 
     def as_json(self) -> dict[str, object]:
@@ -169,11 +169,11 @@ class InForce:
         change = found.get("change")
         try:
             column = Column(found.get("column", Column.FIRST))
-            under_way = None if change is None else Change(Phase(change["phase"]), EmbeddingModel.of(change))
+            under_way = None if change is None else EmbeddingChange(Phase(change["phase"]), EmbeddingModel.of(change))
         except (ValueError, TypeError, KeyError):
             raise EmbeddingMismatch(f"this tenant's memories were embedded by {model}, and {change}") from None
         return cls(model, column, under_way)
 
 
-def _clearing(model: EmbeddingModel) -> Change:
-    return Change(Phase.CLEARING, model)
+def _clearing(model: EmbeddingModel) -> EmbeddingChange:
+    return EmbeddingChange(Phase.CLEARING, model)

@@ -32,7 +32,7 @@ Span = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuerySignals:
     """What a question says beside its words.
 
     Attributes:
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class UnitScores:
     """Scores of every unit in scope, and the parts they were made of.
 
     Attributes:
@@ -71,12 +71,12 @@ class Scored:
         best: Places = allowed[np.argpartition(scores, len(scores) - limit)[-limit:]]
         return best
 
-    def explained(self, unit: int) -> dict[str, float]:
+    def parts_of(self, unit: int) -> dict[str, float]:
         """The parts of one unit's score."""
         return {name: float(values[unit]) for name, values in self.parts.items()}
 
 
-def score(signals: Signals, profile: RankingProfile, model: str, asked: Asked) -> Scored:
+def score(signals: Signals, profile: RankingProfile, model: str, asked: QuerySignals) -> UnitScores:
     """Score every unit by a profile.
 
     Args:
@@ -95,7 +95,7 @@ def score(signals: Signals, profile: RankingProfile, model: str, asked: Asked) -
             "pinned": signals.priors.pinned.astype(np.float64),
             FACTOR: insight,
         }
-        return Scored(calibrated(parts, weights) * insight, parts, np.ones(len(signals), dtype=np.bool_))
+        return UnitScores(calibrated_score(parts, weights) * insight, parts, np.ones(len(signals), dtype=np.bool_))
     if profile.method is RankingMethod.RRF:
         parts |= _ranks(parts, profile.rrf_k)
     elif profile.by_use:
@@ -107,10 +107,10 @@ def score(signals: Signals, profile: RankingProfile, model: str, asked: Asked) -
     total = total * parts.get(FACTOR, 1.0)
     # these three order what the words have found; without words, everything
     found = parts["lexical"] > 0 if profile.by_use and not asked.wordless else np.ones(len(signals), dtype=np.bool_)
-    return Scored(total, parts, found)
+    return UnitScores(total, parts, found)
 
 
-def _measured(signals: Signals, profile: RankingProfile, asked: Asked) -> dict[str, Floats]:
+def _measured(signals: Signals, profile: RankingProfile, asked: QuerySignals) -> dict[str, Floats]:
     """The signals by name, each in 0…1 where its range is open, and BM25 as it was."""
     lexical = contextual_bm25(signals, profile.bm25)
     best = float(lexical.max(initial=0.0))
@@ -143,7 +143,7 @@ def _within(happened: Floats, spans: Sequence[Span]) -> Floats:
     return inside.astype(np.float64)
 
 
-def calibrated(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
+def calibrated_score(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
     """Weighted sum of scaled signals and priors, divided by the sum of the signals' weights: about 0…1."""
     total = np.zeros(len(parts["lexical"]))
     for name, weight in _weights(weights).items():
@@ -175,7 +175,7 @@ def _weights(weights: FusionWeights) -> dict[str, float]:
     return {part: weight / scale for part, weight in by_part.items()}
 
 
-def printed_weights(profile: RankingProfile, model: str, asked: Asked) -> dict[str, float]:
+def printed_weights(profile: RankingProfile, model: str, asked: QuerySignals) -> dict[str, float]:
     """What each part is multiplied with, the relation among them; see the module."""
     match profile.method:
         case RankingMethod.CALIBRATED:
@@ -213,7 +213,7 @@ def reciprocal_rank(signal: Floats, k: int) -> Floats:
     return np.where(signal > 0, 1.0 / (k + ranks), 0.0)
 
 
-def _by_use(signals: Signals, method: RankingMethod, asked: Asked) -> dict[str, Floats]:
+def _by_use(signals: Signals, method: RankingMethod, asked: QuerySignals) -> dict[str, Floats]:
     """What the three profiles add that go by the use that was made of a unit."""
     priors = signals.priors
     unused = priors.unused_days(asked.now)

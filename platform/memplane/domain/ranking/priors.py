@@ -46,7 +46,7 @@ class Priors:
         return _days(now, self.hit)
 
 
-def joined(parts: Sequence[Priors]) -> Priors:
+def concatenate(parts: Sequence[Priors]) -> Priors:
     """Those of several groups of units, one after the other."""
     return Priors(*(np.concatenate([getattr(part, name) for part in parts]) for name in Priors.__slots__))
 

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from memplane.domain.language.text import estimate_tokens
 from memplane.domain.memory.memory import Memory, TrustState, Turn
-from memplane.domain.ranking.fencing import fence, new_delimiter, quoted, visible
+from memplane.domain.ranking.fencing import fence, new_delimiter, quote_text, visible
 
 MAX_RELATED = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RenderedItem:
     """One result.
 
     Attributes:
@@ -35,16 +35,16 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedItems:
     """What fits: the items, their tokens, and whether something was left out because it did not fit."""
 
-    items: Sequence[Item]
+    items: Sequence[RenderedItem]
     tokens: int
     truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class FencedPrompt:
     """A fenced block and its tokens."""
 
     text: str
@@ -59,11 +59,11 @@ def item_of(
     *,
     full: bool = False,
     via: UUID | None = None,
-) -> Item:
+) -> RenderedItem:
     """An item; a full one costs all its words, a bullet only its line."""
     text = bullet(unit, category)
     whole = unit.text.searchable() if isinstance(unit, Memory) else unit.text
-    return Item(unit, category, text, score, estimate_tokens(whole if full else text), parts, via)
+    return RenderedItem(unit, category, text, score, estimate_tokens(whole if full else text), parts, via)
 
 
 def bullet(unit: Memory | Turn, category: str) -> str:
@@ -87,7 +87,9 @@ def _words(memory: Memory) -> str:
     return f"{memory.text.title}: {memory.text.content}" if memory.text.title else memory.text.content
 
 
-def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None = None) -> Rendered:
+def fit_items(
+    items: Iterable[RenderedItem], top_k: int, budget: int, already: RenderedItems | None = None
+) -> RenderedItems:
     """The first items, at most ``top_k``, whose texts fit the budget; one that does not fit is skipped whole.
 
     Args:
@@ -96,7 +98,7 @@ def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None
         budget: the most tokens.
         already: what an earlier fit of the first of these items left out.
     """
-    kept: list[Item] = []
+    kept: list[RenderedItem] = []
     tokens = 0
     truncated = already is not None and already.truncated
     for item in items:
@@ -107,7 +109,7 @@ def fit(items: Iterable[Item], top_k: int, budget: int, already: Rendered | None
             continue
         kept.append(item)
         tokens += item.cost
-    return Rendered(kept, tokens, truncated)
+    return RenderedItems(kept, tokens, truncated)
 
 
 def related_places(top_k: int, ranked: int) -> int:
@@ -119,7 +121,7 @@ def related_places(top_k: int, ranked: int) -> int:
     return min(MAX_RELATED, max(kept, top_k - ranked))
 
 
-def with_related(found: Rendered, linked: Sequence[Item], top_k: int, budget: int) -> Rendered:
+def with_related(found: RenderedItems, linked: Sequence[RenderedItem], top_k: int, budget: int) -> RenderedItems:
     """What was found, with related memories at its end; a place is only given to one that is there and fits.
 
     Args:
@@ -131,24 +133,24 @@ def with_related(found: Rendered, linked: Sequence[Item], top_k: int, budget: in
     truncated = found.truncated
     for count in range(related_places(top_k, len(found.items)), 0, -1):
         head = found.items[: top_k - count]
-        fitted = fit([*head, *reached_from(head, linked)], len(head) + count, budget, found)
+        fitted = fit_items([*head, *reached_from(head, linked)], len(head) + count, budget, found)
         truncated |= fitted.truncated
         if len(fitted.items) == len(head) + count:
             return replace(fitted, truncated=truncated)
     return replace(found, truncated=truncated)
 
 
-def reached_from(returned: Sequence[Item], linked: Sequence[Item]) -> list[Item]:
+def reached_from(returned: Sequence[RenderedItem], linked: Sequence[RenderedItem]) -> list[RenderedItem]:
     """Related memories that a returned item brings, each by its strongest relation."""
     ids = {item.unit.id for item in returned}
-    once: dict[UUID, Item] = {}
+    once: dict[UUID, RenderedItem] = {}
     for item in linked:
         if item.via in ids:
             once.setdefault(item.unit.id, item)
     return list(once.values())
 
 
-def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:
+def fitted_prompt(items: Sequence[RenderedItem], budget: int) -> FencedPrompt | None:
     """The items as a fenced block that is itself within the budget, each with where it comes from.
 
     Items at the end are left out until the block fits; ``None`` when nothing fits, or there is nothing.
@@ -159,25 +161,25 @@ def fitted_prompt(items: Sequence[Item], budget: int) -> Prompt | None:
         text = fence(lines, delimiter)
         tokens = estimate_tokens(text)
         if tokens <= budget:
-            return Prompt(text, tokens)
+            return FencedPrompt(text, tokens)
         lines.pop()
     return None
 
 
-def entry(item: Item) -> str:
+def entry(item: RenderedItem) -> str:
     """An item within a fence, on two lines: where it comes from, and its text, quoted.
 
     No stored text can imitate either: all that its writer chose stands between quotation marks that it cannot close.
     """
     text = item.unit.text if isinstance(item.unit, Turn) else _words(item.unit)
-    return f"- [{item.category}] ({provenance(item)})\n  {quoted(text)}"
+    return f"- [{item.category}] ({provenance(item)})\n  {quote_text(text)}"
 
 
 _LESS_TRUSTED = {2: "inner", 1: "familiar", 0: "public"}
 """How a writer's authority is called who was not fully trusted."""
 
 
-def provenance(item: Item) -> str:
+def provenance(item: RenderedItem) -> str:
     """Where an item comes from, in a few words: its kind, how far its writer was trusted if not fully, day and id.
 
     Names that a caller chose are quoted; a turn's speaker is its role, and the name that the recorder gave it.
@@ -185,8 +187,8 @@ def provenance(item: Item) -> str:
     unit = item.unit
     day = (unit.event_time or unit.recorded_at).date().isoformat()
     if isinstance(unit, Turn):
-        speaker = f"{unit.role} {quoted(unit.actor_id)}" if unit.actor_id else str(unit.role)
-        kind = f"turn {unit.seq} of {quoted(unit.thread_id)} by {speaker}{'' if unit.vouched else ', unvouched'}"
+        speaker = f"{unit.role} {quote_text(unit.actor_id)}" if unit.actor_id else str(unit.role)
+        kind = f"turn {unit.seq} of {quote_text(unit.thread_id)} by {speaker}{'' if unit.vouched else ', unvouched'}"
     else:
         kind = f"{unit.type}, {unit.source}, {unit.trust_state}"
         if unit.authority in _LESS_TRUSTED and unit.trust_state is not TrustState.CONFIRMED:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memplane.domain.policy.policy import Bm25
-from memplane.domain.ranking.priors import Priors, joined
+from memplane.domain.ranking.priors import Priors, concatenate
 from memplane.domain.ranking.thread_neighbours import Floats, Places, Surroundings
 
 Posting = tuple[Places, Floats]
@@ -58,7 +58,7 @@ class Signals:
             ],
             similarity=similarity,
             actor=np.concatenate([self.actor, other.actor]),
-            priors=joined([self.priors, other.priors]),
+            priors=concatenate([self.priors, other.priors]),
             entity=entity,
         )
 
@@ -70,7 +70,7 @@ class Signals:
         whole: NDArray[np.bool_] = held == len(terms)
         return whole
 
-    def matched(self, units: Places) -> NDArray[np.bool_]:
+    def matched_terms(self, units: Places) -> NDArray[np.bool_]:
         """Which query terms stand in which of some units: shape (units, terms)."""
         found = np.zeros((len(units), len(self.postings)), dtype=np.bool_)
         for column, (places, _) in enumerate(self.postings):

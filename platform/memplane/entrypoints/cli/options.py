@@ -111,7 +111,7 @@ def settings_of(**given: object) -> Settings:
     return settings
 
 
-def given(**options: object) -> dict[str, object]:
+def given_options(**options: object) -> dict[str, object]:
     """What was given on the command line."""
     return {name: value for name, value in options.items() if value not in (None, [])}
 

@@ -12,7 +12,7 @@ from memplane.entrypoints.cli.options import DEFAULT_AGENT, settings_of
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CliSession:
     """A connected client, and the agent to name in each call; none where the key itself says it."""
 
     client: MemplaneSync
@@ -20,7 +20,7 @@ class Session:
 
 
 @contextmanager
-def session(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
+def session(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[CliSession]:
     """A session with the given key, or with the one that a single-user server made for the agent.
 
     Raises:
@@ -29,11 +29,11 @@ def session(url: str, key: str | None, agent: str | None, data: Path | None) -> 
     """
     credential = key or _from_file(settings_of(data=data).data, agent or DEFAULT_AGENT)
     with MemplaneSync(url, credential) as client:
-        yield Session(client, agent if key else None)
+        yield CliSession(client, agent if key else None)
 
 
 @contextmanager
-def operating(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[Session]:
+def operating(url: str, key: str | None, agent: str | None, data: Path | None) -> Iterator[CliSession]:
     """The same with the administrator's key, which reaches every category unless an agent is named.
 
     Raises:
@@ -42,11 +42,11 @@ def operating(url: str, key: str | None, agent: str | None, data: Path | None) -
     """
     credential = key or _keys_in(settings_of(data=data).data).admin
     with MemplaneSync(url, credential) as client:
-        yield Session(client, agent)
+        yield CliSession(client, agent)
 
 
 @contextmanager
-def advised(advice: Mapping[str, str]) -> Iterator[None]:
+def advise_on(advice: Mapping[str, str]) -> Iterator[None]:
     """Says what to do about what a server answered, by the error's code."""
     try:
         yield

@@ -28,7 +28,7 @@ _NOTES: Mapping[str, str] = {
 _AS_IT_WAS = frozenset({"unchanged", "queued_for_consent"})
 
 
-def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
+def describe_write(done: WriteOutcome, note: str | None = None) -> list[Text]:
     """What a write did, and what that means.
 
     Args:
@@ -37,7 +37,7 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
     """
     if done.dry_run is not None:
         there = "" if done.id == NOT_STORED else f": {done.id}"
-        return [plain(f"{done.outcome}{there}"), *planned(done.dry_run)]
+        return [plain(f"{done.outcome}{there}"), *describe_plan(done.dry_run)]
     version = "" if done.version is None else f", version {done.version}"
     rev = "" if done.rev is None else f", thread revision {done.rev}"
     notes = [_NOTES.get(done.outcome, "") if note is None or done.outcome in _AS_IT_WAS else note]
@@ -56,7 +56,7 @@ def written(done: WriteOutcome, note: str | None = None) -> list[Text]:
     ]
 
 
-def planned(plan: DryRunPlan | None) -> list[Text]:
+def describe_plan(plan: DryRunPlan | None) -> list[Text]:
     """What a dry run would have done; nothing for a write that was carried out."""
     if plan is None:
         return []

@@ -27,7 +27,7 @@ async def credential_of(request: Request) -> str | None:
     return shown.credentials if shown else None
 
 
-async def authenticated(request: Request, credential: str | None) -> Principal:
+async def authenticate(request: Request, credential: str | None) -> Principal:
     """The caller, by its credential; found out once for each request.
 
     Raises:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from memplane.application.consent.proposals import draft_of
 from memplane.application.limits.idempotency import Once
-from memplane.application.memories.dry_run import DryRun, Plan
+from memplane.application.memories.dry_run import DryRun, DryRunResult
 from memplane.application.memories.writes import Writes
 from memplane.bootstrap import Application
 from memplane.contracts.dry_runs import (
@@ -74,7 +74,7 @@ class Execution:
         return type(answer).model_validate(_unstored(whole.model_dump(mode="json"), plan.new_ids))
 
 
-def _plan(plan: Plan, status: Status) -> DryRunPlan:
+def _plan(plan: DryRunResult, status: Status) -> DryRunPlan:
     changes = [
         PlannedChange(
             event=each.event,

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from memplane.application.memories.service import NewMemory
 from memplane.application.records import ContextField, Proposal
 from memplane.application.transfer.import_records import Incoming
-from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Record, Relation, Tombstone
+from memplane.application.transfer.portable_records import MemoryRelation, Mentioning, NamedEntity, Record, Tombstone
 from memplane.application.turns.new_turn import NewTurn
 from memplane.contracts.mistakes import joined_mistakes
 from memplane.contracts.transfer import (
@@ -27,7 +27,7 @@ from memplane.contracts.transfer import (
     TombstoneLine,
     TurnLine,
 )
-from memplane.domain.errors import Invalid, MemplaneError, UnsupportedVersion
+from memplane.domain.errors import InvalidRequest, MemplaneError, UnsupportedVersion
 from memplane.domain.language.entities import key_of
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import (
@@ -66,9 +66,9 @@ def _incoming(line: str, now: datetime, *, restoring: bool) -> Incoming:
     try:
         read = _LINES.validate_python(from_json(line, allow_inf_nan=False), strict=False)
     except ValidationError as error:
-        return Incoming(error=Invalid(joined_mistakes(error.errors(include_input=False, include_url=False)[:5])))
+        return Incoming(error=InvalidRequest(joined_mistakes(error.errors(include_input=False, include_url=False)[:5])))
     except ValueError:
-        return Incoming(error=Invalid("the line is no JSON document"))
+        return Incoming(error=InvalidRequest("the line is no JSON document"))
     if isinstance(read, HeaderLine | EndLine):
         if isinstance(read, HeaderLine) and read.version != VERSION:
             told = f"version: the file is of version {read.version}, this server reads {VERSION}"
@@ -98,7 +98,7 @@ def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines
                 attributes=line.attributes,
             )
         case MemoryLine():
-            raise Invalid("state: what is not believed any more is restored, not added", field="state")
+            raise InvalidRequest("state: what is not believed any more is restored, not added", field="state")
         case TurnLine():
             names = (
                 "thread_id",
@@ -114,7 +114,7 @@ def _added(line: Any) -> NewMemory | NewTurn:  # noqa: ANN401 - one of the lines
             given = {name: getattr(line, name) for name in names}
             return NewTurn(user_id="", event_time=line.event_time or line.recorded_at, auto_extract=False, **given)
         case _:
-            raise Invalid(f"record: '{line.record}' is restored, not added", field="record")
+            raise InvalidRequest(f"record: '{line.record}' is restored, not added", field="record")
 
 
 def _text(line: MemoryLine) -> MemoryText:
@@ -169,9 +169,9 @@ def _entity(line: EntityLine, now: datetime) -> NamedEntity:
     return NamedEntity(line.id or new_id(), line.kind, line.name, key_of(line.name), made, tuple(line.aliases))
 
 
-def _relation(line: RelationLine, now: datetime) -> Relation:
+def _relation(line: RelationLine, now: datetime) -> MemoryRelation:
     made = line.created_at or now
-    return Relation(
+    return MemoryRelation(
         line.from_id, line.to_id, line.relation_type, line.strength, line.co_recalls, made, line.updated_at or made
     )
 

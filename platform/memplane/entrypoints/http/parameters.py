@@ -12,7 +12,7 @@ from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel
 from starlette.datastructures import QueryParams
 
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 _LONGEST = 64
 """Characters of a name that a message repeats."""
@@ -42,9 +42,9 @@ def refuse_others(given: QueryParams, known: Mapping[str, bool]) -> None:
         if name not in known:
             near = get_close_matches(name[:_LONGEST], known, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"known are: {', '.join(known) or 'none'}"
-            raise Invalid(f"the parameter '{name[:_LONGEST]}' is not known here; {hint}", field=name[:_LONGEST])
+            raise InvalidRequest(f"the parameter '{name[:_LONGEST]}' is not known here; {hint}", field=name[:_LONGEST])
         if not known[name] and len(given.getlist(name)) > 1:
-            raise Invalid(f"the parameter '{name}' is given more than once", field=name)
+            raise InvalidRequest(f"the parameter '{name}' is given more than once", field=name)
 
 
 def _many(annotation: object) -> bool:

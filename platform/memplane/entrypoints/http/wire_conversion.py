@@ -8,7 +8,7 @@ from memplane.application.memories.correction import Correction
 from memplane.application.memories.placement import Outcome
 from memplane.application.memories.service import NewMemory
 from memplane.application.recall.context import Context, ContextCall
-from memplane.application.recall.recall import Question, Recalled
+from memplane.application.recall.recall import Question, RecallAnswer
 from memplane.application.recall.threads import Delta
 from memplane.application.turns.ingestion import StoredTurn
 from memplane.application.turns.new_turn import NewTurn
@@ -37,15 +37,15 @@ from memplane.contracts.query import (
     QueryItem,
     QueryRequest,
     QueryUsage,
-    listed,
+    as_list,
 )
 from memplane.domain.language.text import TOKEN_COUNTER
-from memplane.domain.memory.delta import Change
+from memplane.domain.memory.delta import ChangeLogEntry
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import Memory, MemoryText, MemoryType, Turn, Visibility
 from memplane.domain.memory.scope import Filters
-from memplane.domain.policy.policy import described
-from memplane.domain.ranking.rendering import Item
+from memplane.domain.policy.policy import describe_speaker
+from memplane.domain.ranking.rendering import RenderedItem
 
 _TEXT = tuple(MemoryText.__slots__)
 _SEVERAL = frozenset({"types", "tags"})
@@ -59,12 +59,12 @@ _FILTERS = tuple(name for name in Filters.__slots__ if name in QueryFilters.mode
 def question_of(request: QueryRequest) -> Question:
     """A request as a question."""
     chosen = request.narrowing
-    named = listed(chosen.category) if request.categories is None else request.categories
+    named = as_list(chosen.category) if request.categories is None else request.categories
     filters = Filters(
         **{name: getattr(chosen, name) for name in _FILTERS},
         types=tuple(chosen.types) if chosen.type is None else (chosen.type,),
         tags=tuple(chosen.tags),
-        entities=tuple(listed(chosen.entity)),
+        entities=tuple(as_list(chosen.entity)),
     )
     return Question(
         text=request.query,
@@ -87,7 +87,7 @@ def question_of(request: QueryRequest) -> Question:
     )
 
 
-def answer_of(recalled: Recalled, question: Question) -> QueryAnswer:
+def answer_of(recalled: RecallAnswer, question: Question) -> QueryAnswer:
     """A recall as an answer."""
     delta = None
     if recalled.delta is not None:
@@ -130,7 +130,7 @@ def _header(delta: Delta) -> DeltaHeader:
     return DeltaHeader(rev=delta.rev, header=delta.header, pruned=delta.pruned)
 
 
-def _told(item: Item) -> QueryItem:
+def _told(item: RenderedItem) -> QueryItem:
     """An item without its score's parts."""
     unit = item.unit
     return QueryItem(
@@ -147,7 +147,7 @@ def _told(item: Item) -> QueryItem:
     )
 
 
-def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
+def _item(item: RenderedItem, recalled: RecallAnswer, question: Question) -> QueryItem:
     memory = item.unit if isinstance(item.unit, Memory) else None
     turn = item.unit if isinstance(item.unit, Turn) else None
     signals = {name: float(value) for name, value in item.parts.items() if isinstance(value, int | float)}
@@ -160,10 +160,10 @@ def _item(item: Item, recalled: Recalled, question: Question) -> QueryItem:
     return _told(item).model_copy(update=more)
 
 
-def _explanation(item: Item, recalled: Recalled, signals: dict[str, float]) -> Explanation:
+def _explanation(item: RenderedItem, recalled: RecallAnswer, signals: dict[str, float]) -> Explanation:
     store = item.unit.visibility if isinstance(item.unit, Memory) else Visibility.PRIVATE
     rules = [
-        f"{described(recalled.agent)} may read category '{item.category}'",
+        f"{describe_speaker(recalled.agent)} may read category '{item.category}'",
         f"this key's trust sees the store '{store}'",
     ]
     matched = item.parts.get("matched")
@@ -262,8 +262,8 @@ def delta_of(delta: Delta) -> ThreadDelta:
     return ThreadDelta(rev=delta.rev, header=delta.header, changes=changes, pruned=delta.pruned)
 
 
-def _change(change: Change) -> ChangeRecord:
-    return ChangeRecord(**{name: getattr(change, name) for name in Change.__slots__})
+def _change(change: ChangeLogEntry) -> ChangeRecord:
+    return ChangeRecord(**{name: getattr(change, name) for name in ChangeLogEntry.__slots__})
 
 
 def history_record_of(entry: HistoryEntry) -> HistoryRecord:

@@ -8,10 +8,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from memplane.adapters.langgraph.encoding import checkpoint_tuple
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoints.checkpoint_records import StoredCheckpoint, Wanted
+from memplane.application.checkpoints.checkpoint_records import CheckpointQuery, StoredCheckpoint
 
 PAGE = 64
-Find = Callable[[Wanted], Awaitable[Sequence[StoredCheckpoint]]]
+Find = Callable[[CheckpointQuery], Awaitable[Sequence[StoredCheckpoint]]]
 
 
 class Ancestors(BaseCheckpointSaver[str]):
@@ -19,7 +19,7 @@ class Ancestors(BaseCheckpointSaver[str]):
 
     serde: StrictSerializer
 
-    def __init__(self, find: Find, wanted: Wanted, serde: StrictSerializer) -> None:
+    def __init__(self, find: Find, wanted: CheckpointQuery, serde: StrictSerializer) -> None:
         super().__init__(serde=serde)
         self._find = find
         self._wanted = wanted

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from threading import Thread
 from typing import Any, TypeVar
 
-from memplane.bootstrap import Application, opened
-from memplane.domain.errors import Invalid
+from memplane.bootstrap import Application, open_application
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.identity.principal import Principal
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Bridge:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    def waited(self, work: Coroutine[Any, Any, T]) -> T:
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """The same for code without a loop.
 
         Raises:
@@ -54,8 +54,8 @@ async def application_of(
         StorageUnavailable, SchemaMismatch: the database cannot be used.
     """
     if (key is None) == (principal is None):
-        raise Invalid("open it with an API key, or with a principal")
-    async with opened(database) as application:
+        raise InvalidRequest("open it with an API key, or with a principal")
+    async with open_application(database) as application:
         if principal is not None:
             await application.ensure_tenant(principal.tenant)
             yield application, principal

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationThread:
     """A user's thread."""
 
     user_id: str
     thread_id: str
 
 
-def conversation_of(config: RunnableConfig, user_id: str | None = None) -> Conversation:
+def conversation_of(config: RunnableConfig, user_id: str | None = None) -> ConversationThread:
     """The conversation that a config names.
 
     Args:
@@ -28,7 +28,9 @@ def conversation_of(config: RunnableConfig, user_id: str | None = None) -> Conve
     named = config.get("configurable", {})
     user, thread = named.get("user_id", user_id), named.get("thread_id")
     if user is None or thread is None:
-        raise Invalid('name user and thread: {"configurable": {"user_id": …, "thread_id": …}}', field="configurable")
+        raise InvalidRequest(
+            'name user and thread: {"configurable": {"user_id": …, "thread_id": …}}', field="configurable"
+        )
     if user_id is not None and str(user) != user_id:
-        raise Invalid("user_id: this is opened for another user", field="user_id")
-    return Conversation(str(user), str(thread))
+        raise InvalidRequest("user_id: this is opened for another user", field="user_id")
+    return ConversationThread(str(user), str(thread))

@@ -13,7 +13,7 @@ from langgraph.graph.message import add_messages
 
 from memplane.client import Memplane
 from memplane.client.fields import TurnEntry
-from memplane.entrypoints.langgraph.conversation import Conversation, conversation_of
+from memplane.entrypoints.langgraph.conversation import ConversationThread, conversation_of
 
 MAX_CHARS = 16_000
 """The longest turn; what is longer is cut."""
@@ -41,7 +41,7 @@ class MemoryState(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ContextOptions:
     """How much is told.
 
     Attributes:
@@ -75,12 +75,12 @@ class MemoryHooks:
         *,
         agent: str | None = None,
         user_id: str | None = None,
-        telling: Telling | None = None,
+        telling: ContextOptions | None = None,
     ) -> None:
         self._memory = memory
         self._agent = agent
         self._user = user_id
-        self._telling = telling or Telling()
+        self._telling = telling or ContextOptions()
 
     async def recall(self, state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         """Tell the memory: `llm_input_messages` for the model, `memory_context`, and what changed.
@@ -126,7 +126,7 @@ class MemoryHooks:
             await self._memory.turns(entries[start : start + MAX_TURNS])
         return {"memory_recorded": messages[-1].id if messages else last}
 
-    def _entry(self, message: BaseMessage, whose: Conversation) -> TurnEntry | None:
+    def _entry(self, message: BaseMessage, whose: ConversationThread) -> TurnEntry | None:
         """A message as a turn; ``None`` for what nobody said: calls of tools, their answers, instructions."""
         if not isinstance(message, HumanMessage | AIMessage):
             return None

@@ -19,10 +19,10 @@ from langgraph.checkpoint.base import (
 
 from memplane.adapters.langgraph.encoding import checkpoint_tuple, config_of, holds, new_checkpoint, task_writes
 from memplane.adapters.langgraph.serializer import StrictSerializer
-from memplane.application.checkpoints.checkpoint_records import Place, Thread, Wanted
+from memplane.application.checkpoints.checkpoint_records import CheckpointQuery, Namespace, Thread
 from memplane.application.checkpoints.checkpoint_service import Checkpoints
 from memplane.domain.checkpoints.lineage import Retention
-from memplane.domain.errors import Invalid, NotFound
+from memplane.domain.errors import InvalidRequest, RecordNotFound
 from memplane.domain.identity.principal import Principal
 from memplane.entrypoints.langgraph.ancestors import Ancestors
 from memplane.entrypoints.langgraph.bridge import Bridge, Caller
@@ -74,19 +74,19 @@ class SaverOperations(BaseCheckpointSaver[str]):
         principal = self._caller if isinstance(self._caller, Principal) else await self._caller()
         return principal if self._user is None else replace(principal, users=frozenset({principal.touch(self._user)}))
 
-    def _place(self, principal: Principal, config: RunnableConfig) -> Place:
+    def _place(self, principal: Principal, config: RunnableConfig) -> Namespace:
         named = config.get("configurable", {})
         user, thread_id = named.get("user_id"), named.get("thread_id")
         if thread_id is None:
-            raise Invalid('name the thread: {"configurable": {"thread_id": …}}', field="thread_id")
+            raise InvalidRequest('name the thread: {"configurable": {"thread_id": …}}', field="thread_id")
         thread = self._checkpoints.thread(principal, str(thread_id), None if user is None else str(user))
-        return Place(thread, str(named.get("checkpoint_ns") or ""))
+        return Namespace(thread, str(named.get("checkpoint_ns") or ""))
 
     async def _get(self, config: RunnableConfig) -> CheckpointTuple | None:
         principal = await self._principal()
         place = self._place(principal, config)
         checkpoint_id = config["configurable"].get("checkpoint_id")
-        wanted = Wanted(
+        wanted = CheckpointQuery(
             frozenset({place.thread.user_id}),
             place.thread.thread_id,
             place.namespace,
@@ -105,12 +105,12 @@ class SaverOperations(BaseCheckpointSaver[str]):
         limit: int | None,
     ) -> list[CheckpointTuple]:
         principal = await self._principal()
-        wanted = Wanted(principal.users, limit=limit)
+        wanted = CheckpointQuery(principal.users, limit=limit)
         if config is not None:
             named = config["configurable"]
             thread = self._place(principal, config).thread
             checkpoint_id, namespace = named.get("checkpoint_id"), named.get("checkpoint_ns")
-            wanted = Wanted(
+            wanted = CheckpointQuery(
                 frozenset({thread.user_id}),
                 thread.thread_id,
                 None if namespace is None else str(namespace),
@@ -151,7 +151,7 @@ class SaverOperations(BaseCheckpointSaver[str]):
         for thread in await self._threads(principal, thread_id):
             try:
                 await self._checkpoints.delete(principal, thread)
-            except NotFound:  # somebody else was faster
+            except RecordNotFound:  # somebody else was faster
                 return
 
     async def _threads(self, principal: Principal, thread_id: str) -> list[Thread]:
@@ -164,7 +164,7 @@ class SaverOperations(BaseCheckpointSaver[str]):
         principal = await self._principal()
         found = await self._threads(principal, source_id)
         if not found:
-            raise NotFound("no such thread")
+            raise RecordNotFound("no such thread")
         target = self._checkpoints.thread(principal, str(target_id), found[0].user_id)
         await self._checkpoints.copy(principal, found[0], target)
 
@@ -172,9 +172,9 @@ class SaverOperations(BaseCheckpointSaver[str]):
         self, thread_ids: Sequence[str], strategy: str, keep_last: int, older_than: timedelta | None
     ) -> None:
         if strategy not in {KEEP_LATEST, DELETE} or isinstance(thread_ids, str):
-            raise Invalid(f"prune takes a list of threads, and '{KEEP_LATEST}' or '{DELETE}' as its strategy")
+            raise InvalidRequest(f"prune takes a list of threads, and '{KEEP_LATEST}' or '{DELETE}' as its strategy")
         if keep_last < 1:
-            raise Invalid("keep_last: at least 1; the head of a thread is never pruned")
+            raise InvalidRequest("keep_last: at least 1; the head of a thread is never pruned")
         principal = await self._principal()
         # without an age, everything that the count does not keep is old enough
         since = None if older_than is None else datetime.now(UTC) - older_than
@@ -189,6 +189,6 @@ class SaverOperations(BaseCheckpointSaver[str]):
         principal = await self._principal()
         place = self._place(principal, config)
         users = frozenset({place.thread.user_id})
-        wanted = Wanted(users, place.thread.thread_id, place.namespace, channels=tuple(channels))
+        wanted = CheckpointQuery(users, place.thread.thread_id, place.namespace, channels=tuple(channels))
         ancestors = Ancestors(lambda asked: self._checkpoints.find(principal, asked), wanted, self.serde)
         return dict(await ancestors.aget_delta_channel_history(config=config, channels=channels))

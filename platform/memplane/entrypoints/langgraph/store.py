@@ -26,9 +26,9 @@ from langgraph.store.base import Item as StoreItem
 from langgraph.store.memory import _compare_values, _does_match
 
 from memplane.application.memories.item_store import Below, Items, NewItem, Search
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.identity.principal import Principal
-from memplane.domain.memory.items import Address, Item, checked_address
+from memplane.domain.memory.items import Address, NamespacedItem, checked_address
 from memplane.entrypoints.langgraph.bridge import Bridge, Caller, application_of, in_thread
 
 Namespace = tuple[str, ...]
@@ -108,7 +108,7 @@ class MemplaneStore(BaseStore):
             StorageUnavailable, SchemaMismatch: the database cannot be used.
         """
         if category is not None and user_id is None:
-            raise Invalid("a store that is opened for a category is opened for a user too", field="user_id")
+            raise InvalidRequest("a store that is opened for a category is opened for a user too", field="user_id")
         root = tuple(each for each in (user_id, category) if each is not None)
         async with application_of(database, key, principal) as (application, caller):
             yield cls(application.items, caller, Ground(agent, root), ttl=ttl)
@@ -122,7 +122,7 @@ class MemplaneStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """`abatch`, waited for."""
-        return self._bridge.waited(self._batch(tuple(ops)))
+        return self._bridge.wait_for(self._batch(tuple(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations: what they read is as it was before what they write, of which the last counts.
@@ -151,7 +151,7 @@ class MemplaneStore(BaseStore):
                     puts[op.namespace, op.key] = op
                     results.append(None)
                 case _:
-                    raise Invalid(f"{type(op).__name__} is no operation of a store")
+                    raise InvalidRequest(f"{type(op).__name__} is no operation of a store")
         for op in puts.values():
             await self._put(principal, op)
         return results
@@ -163,7 +163,7 @@ class MemplaneStore(BaseStore):
 
     async def _search(self, principal: Principal, op: SearchOp) -> list[SearchItem]:
         if min(op.limit, op.offset) < 0:
-            raise Invalid("limit, offset: neither is below zero")
+            raise InvalidRequest("limit, offset: neither is below zero")
         matches = partial(_matches, op.filter) if op.filter else None
         search = Search(self._below(op.namespace_prefix), matches, op.query or None, op.limit, op.offset)
         found = await self._items.search(principal, search, self._ground.agent, refresh=op.refresh_ttl)
@@ -206,7 +206,7 @@ class MemplaneStore(BaseStore):
             raise InvalidNamespaceError(f"a label of {namespace} is no text")
         return (*self._ground.root, *namespace)
 
-    def _told(self, item: Item) -> dict[str, Any]:
+    def _told(self, item: NamespacedItem) -> dict[str, Any]:
         """An item as LangGraph has it."""
         address, memory = item.address, item.memory
         whole = (address.user_id, address.category, *address.labels)
@@ -229,7 +229,7 @@ def _matches(filters: Mapping[str, Any], value: Mapping[str, object]) -> bool:
         return all(_compare_values(value.get(key), wanted) for key, wanted in filters.items())
     except (TypeError, ValueError) as error:
         if str(error).startswith("Unsupported operator"):
-            raise Invalid(f"filter: {error}", field="filter") from error
+            raise InvalidRequest(f"filter: {error}", field="filter") from error
         return False  # what is no number is neither greater nor less
 
 

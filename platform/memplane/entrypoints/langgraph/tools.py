@@ -12,8 +12,8 @@ from pydantic import Field
 from memplane.client import Memplane, MemplaneClientError, NotFound
 from memplane.client.fields import ChangeFields
 from memplane.contracts.memories import MemoryRecord, TurnRecord, WriteOutcome
-from memplane.domain.errors import Invalid
-from memplane.domain.ranking.fencing import fence, new_delimiter, quoted
+from memplane.domain.errors import InvalidRequest
+from memplane.domain.ranking.fencing import fence, new_delimiter, quote_text
 from memplane.entrypoints.langgraph.conversation import conversation_of
 
 P = ParamSpec("P")
@@ -68,7 +68,7 @@ class MemoryTools:
         """
         named = {f"memory_{each.__name__}": each for each in self._each}
         if unknown := set(only or ()) - set(named):
-            raise Invalid(f"no such tools: {', '.join(sorted(unknown))}; there are {', '.join(named)}")
+            raise InvalidRequest(f"no such tools: {', '.join(sorted(unknown))}; there are {', '.join(named)}")
         return [
             StructuredTool.from_function(
                 coroutine=method,
@@ -156,7 +156,7 @@ class MemoryTools:
         """Read one memory whole, with its narrative, facts and steps."""
         found = await self._mine(memory_id, config)
         parts = (found.title, found.content, found.narrative, *found.facts, *found.steps)
-        return _fenced([_provenance(found), *(f"  {quoted(part)}" for part in parts if part)])
+        return _fenced([_provenance(found), *(f"  {quote_text(part)}" for part in parts if part)])
 
     @_told
     async def timeline(self, memory_id: MemoryId, config: RunnableConfig, before: Few = 5, after: Few = 5) -> str:
@@ -172,7 +172,7 @@ class MemoryTools:
         found = await self._memory.history(mine.id, limit=_MANY, agent=self._agent)
         return _fenced(
             [
-                f"- {each.ts:%Y-%m-%d} {each.event} by {quoted(each.actor)}\n  {quoted(each.new_ref or '')}"
+                f"- {each.ts:%Y-%m-%d} {each.event} by {quote_text(each.actor)}\n  {quote_text(each.new_ref or '')}"
                 for each in found.items
             ]
         )
@@ -186,7 +186,7 @@ class MemoryTools:
         )
         lines = [
             f"- {each.kind}, {each.memories} memories, {len(each.aliases)} other names\n"
-            f"  {', '.join(quoted(name) for name in (each.name, *each.aliases))}"
+            f"  {', '.join(quote_text(name) for name in (each.name, *each.aliases))}"
             for each in found.items
         ]
         return _fenced(lines) if lines else NOTHING
@@ -222,14 +222,14 @@ def _done(outcome: WriteOutcome) -> str:
 
 
 def _line(record: MemoryRecord | TurnRecord) -> str:
-    return f"{_provenance(record)}\n  {quoted(record.text if isinstance(record, TurnRecord) else record.content)}"
+    return f"{_provenance(record)}\n  {quote_text(record.text if isinstance(record, TurnRecord) else record.content)}"
 
 
 def _provenance(record: MemoryRecord | TurnRecord) -> str:
     """The line before a record's words: where they come from, as in a prompt of the server."""
     day = f"{(record.event_time or record.recorded_at):%Y-%m-%d}"
     if isinstance(record, TurnRecord):
-        speaker = f"{record.role} {quoted(record.actor_id)}" if record.actor_id else record.role
+        speaker = f"{record.role} {quote_text(record.actor_id)}" if record.actor_id else record.role
         return f"- (turn {record.seq} by {speaker}{'' if record.vouched else ', unvouched'}, {day})"
     return f"- [{record.category}] ({record.type}, {record.trust_state}, {day}, id {record.id})"
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, USE_ANOTHER, Account, FileLock, Place
+from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, USE_ANOTHER, Account, DataFolder, FileLock
 from memplane.domain.errors import EmbeddedPostgresError
 
 MAJOR = 18
@@ -70,7 +70,7 @@ def reachable_binaries(binaries: Path, account: Account | None, caches: Sequence
     )
 
 
-def default_caches(place: Place) -> tuple[Path, ...]:
+def default_caches(place: DataFolder) -> tuple[Path, ...]:
     """Where copies of the binaries may lie; the data folder comes last, for systems without a writable /var."""
     return (_CACHE, place.folder)
 

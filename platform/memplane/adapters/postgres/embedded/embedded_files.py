@@ -65,7 +65,7 @@ class FileLock:
         return None
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this object holds the lock."""
         return self._fd is not None
 
@@ -111,14 +111,14 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Place:
+class DataFolder:
     """A data folder: the cluster, its sockets and its log, and who may run the server in it."""
 
     folder: Path
     account: Account | None
 
     @classmethod
-    def prepare(cls, folder: Path) -> "Place":
+    def prepare(cls, folder: Path) -> "DataFolder":
         """Make the folder where it is missing and find the account; existing modes stay as they are.
 
         Raises:

@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Self
 
 from memplane.adapters.postgres.embedded.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
-from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, USE_ANOTHER, FileLock, Place
+from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, USE_ANOTHER, DataFolder, FileLock
 from memplane.adapters.postgres.embedded.embedded_server import (
     START_SECONDS,
     SUPERUSER,
     Cluster,
-    Settings,
+    ClusterSettings,
     answers,
     bound_log,
     server_pid,
@@ -48,7 +48,7 @@ class EmbeddedPostgres:
     can enter it is trusted. Use `start`, not the constructor.
     """
 
-    def __init__(self, place: Place, ownership: FileLock | None = None) -> None:
+    def __init__(self, place: DataFolder, ownership: FileLock | None = None) -> None:
         self._place = place
         self._ownership = ownership
         self._creator = os.getpid()
@@ -82,7 +82,7 @@ class EmbeddedPostgres:
                 "the embedded PostgreSQL runs on Linux and macOS: set MEMPLANE_DATABASE_URL to use another PostgreSQL"
             )
         try:
-            place = Place.prepare(folder)
+            place = DataFolder.prepare(folder)
             ownership = FileLock(place.folder / "postgres.owner.lock")
             if not _owns(place, ownership, attach=attach):
                 return cls(place)
@@ -93,7 +93,7 @@ class EmbeddedPostgres:
         return server
 
     @property
-    def owned(self) -> bool:
+    def is_owner(self) -> bool:
         """Whether this process started the server, and `stop` ends it."""
         return self._ownership is not None
 
@@ -125,7 +125,7 @@ class EmbeddedPostgres:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
-        if self._ownership.held:
+        if self._ownership.is_held:
             self._place.drop_sockets()
             self._ownership.release()
         atexit.unregister(self.stop)
@@ -142,7 +142,7 @@ class EmbeddedPostgres:
         """Bring the server up in the thread that keeps it."""
         try:
             binaries = reachable_binaries(packaged_binaries(), self._place.account, default_caches(self._place))
-            settings = Settings(durable=durable, options=options)
+            settings = ClusterSettings(durable=durable, options=options)
             cluster = Cluster(self._place, binaries, settings, cancelled=self._stopping.is_set)
             # PDEATHSIG fires when the thread that started the server ends, so one thread starts and keeps it.
             self._thread = threading.Thread(target=self._keep, args=(cluster,), name="memplane-postgres", daemon=True)
@@ -206,7 +206,7 @@ class EmbeddedPostgres:
         return sockets
 
 
-def _owns(place: Place, ownership: FileLock, *, attach: bool) -> bool:
+def _owns(place: DataFolder, ownership: FileLock, *, attach: bool) -> bool:
     """Whether this process owns the folder from now on, rather than that it may attach to its owner's server.
 
     Raises:

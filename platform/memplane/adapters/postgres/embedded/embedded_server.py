@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psycopg
 
 from memplane.adapters.postgres.embedded.embedded_binaries import MAJOR
-from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, PORT, FileLock, Place
+from memplane.adapters.postgres.embedded.embedded_files import POLL_SECONDS, PORT, DataFolder, FileLock
 from memplane.domain.errors import EmbeddedPostgresError
 
 logger = logging.getLogger("memplane.postgres")
@@ -64,7 +64,7 @@ os.execv(sys.argv[5], sys.argv[5:])
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClusterSettings:
     """How the server runs: durable or fast, and PostgreSQL's own settings over the defaults."""
 
     durable: bool
@@ -74,7 +74,9 @@ class Settings:
 class Cluster:
     """A cluster in a place, and the means to run it. Only the place's owner may use it."""
 
-    def __init__(self, place: Place, binaries: Path, settings: Settings, *, cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self, place: DataFolder, binaries: Path, settings: ClusterSettings, *, cancelled: Callable[[], bool]
+    ) -> None:
         self._place = place
         self._binaries = binaries
         self._durable = settings.durable
@@ -243,7 +245,7 @@ def url(sockets: Path, *, user: str, database: str) -> str:
     return f"postgresql://{quote(user, safe='')}@/{quote(database, safe='')}?host={quote(str(sockets))}&port={PORT}"
 
 
-def answers(place: Place, pid: int | None = None) -> bool:
+def answers(place: DataFolder, pid: int | None = None) -> bool:
     """Whether the server in `place` (the one with this pid, if given) accepts connections."""
     with suppress(OSError, IndexError):
         lines = (place.cluster / "postmaster.pid").read_text().splitlines()
@@ -256,7 +258,7 @@ def answers(place: Place, pid: int | None = None) -> bool:
     return False
 
 
-def server_pid(place: Place) -> int | None:
+def server_pid(place: DataFolder) -> int | None:
     """The pid that the server in `place` wrote down, if it did."""
     return _read_pid(place.cluster)
 

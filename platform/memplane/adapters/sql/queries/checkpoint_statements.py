@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.scope import Syntax
-from memplane.application.checkpoints.checkpoint_records import Thread, Wanted
+from memplane.application.checkpoints.checkpoint_records import CheckpointQuery, Thread
 
 _KEY = ("tenant_id", "user_id", "thread_id", "checkpoint_ns")
 _JSON = frozenset({"checkpoint", "metadata", "data"})
@@ -179,7 +179,7 @@ class Statements:
     def _place(self, name: str) -> str:
         return self._syntax.json(name) if name in _JSON else self._syntax.value(name)
 
-    def found(self, wanted: Wanted) -> Statement:
+    def find_checkpoints(self, wanted: CheckpointQuery) -> Statement:
         """Checkpoints, newest first."""
         conditions, values = self._meant(wanted)
         limit = ""
@@ -187,12 +187,12 @@ class Statements:
             limit, values["limit"] = f"LIMIT {self._syntax.value('limit')}", wanted.limit
         return self._filled(_FOUND, values, conditions=conditions, limited=limit)
 
-    def told(self, wanted: Wanted) -> Statement:
+    def checkpoint_metadata(self, wanted: CheckpointQuery) -> Statement:
         """The metadata of checkpoints, all that are meant, newest first."""
         conditions, values = self._meant(wanted)
         return self._filled(_TOLD, values, conditions=conditions)
 
-    def _meant(self, wanted: Wanted) -> tuple[str, dict[str, object]]:
+    def _meant(self, wanted: CheckpointQuery) -> tuple[str, dict[str, object]]:
         conditions, values = self._of_users(wanted.users)
         exact = {"thread_id": wanted.thread_id, "checkpoint_ns": wanted.namespace}
         for column, value in exact.items():
@@ -215,7 +215,7 @@ class Statements:
         conditions.append(f"thread_id = {self._syntax.value('thread_id')}")
         return self._filled(_USERS, {**values, "thread_id": thread_id}, conditions=" AND ".join(conditions))
 
-    def crowded(self, last: int, since: datetime | None) -> Statement:
+    def crowded_threads(self, last: int, since: datetime | None) -> Statement:
         """The threads with more checkpoints than so many, the oldest made before a moment."""
         conditions, values = self._of_users(None)
         before = since or datetime(9999, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.adapters.sql.queries.packing import gathered
+from memplane.adapters.sql.queries.packing import gather_postings
 from memplane.adapters.sql.rows import TERM
 from memplane.domain.language.terms import Wanted
 from memplane.domain.ranking.priors import Priors
@@ -175,7 +175,7 @@ class Material:
     def holders(self, wanted: Wanted) -> list[Posting]:
         """For each term, places of the units that hold it in any language, and how often."""
         found = self._terms.of(wanted.hashes)
-        return gathered(wanted.size, ((int(wanted.term[each]), held) for each, held in found))
+        return gather_postings(wanted.size, ((int(wanted.term[each]), held) for each, held in found))
 
     def similarity(self, places: Numbers, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of each placed unit with a unit vector; NaN where a unit has none.

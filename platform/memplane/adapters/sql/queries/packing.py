@@ -13,7 +13,7 @@ from memplane.domain.ranking.signals import Posting
 from memplane.domain.ranking.thread_neighbours import Places
 
 
-def gathered(count: int, found: Iterable[tuple[int, Posting]]) -> list[Posting]:
+def gather_postings(count: int, found: Iterable[tuple[int, Posting]]) -> list[Posting]:
     """One posting for each of so many terms, of those that were found for its hashes, each with its term's number."""
     held: list[list[Posting]] = [[] for _ in range(count)]
     for term, posting in found:
@@ -44,14 +44,14 @@ def postings(sizes: NDArray[np.int32], terms: bytes, wanted: Terms, place: Place
     """
     held = np.frombuffer(terms, dtype=TERM)
     if not wanted.counts or not len(held):
-        return gathered(len(wanted.counts), ())
+        return gather_postings(len(wanted.counts), ())
     column, term, size = wanted.wanted()
     nearest = np.searchsorted(column, held["term"]).clip(max=len(column) - 1)
     (hits,) = np.nonzero(column[nearest] == held["term"])
     owner = place[np.searchsorted(np.cumsum(sizes), hits, side="right")]
     count, found = held["count"][hits].astype(np.float64), nearest[hits]
     there = np.unique(found).tolist()
-    return gathered(size, ((int(term[each]), (owner[found == each], count[found == each])) for each in there))
+    return gather_postings(size, ((int(term[each]), (owner[found == each], count[found == each])) for each in there))
 
 
 class PackedIds(Sequence[UUID]):
@@ -79,7 +79,7 @@ class PackedIds(Sequence[UUID]):
         return UUID(bytes=self._packed[index].tobytes())
 
     @staticmethod
-    def unpacked(value: bytes | str | None) -> bytes:
+    def unpack(value: bytes | str | None) -> bytes:
         """Ids as a statement packed them: 16 bytes each, or 32 hexadecimal digits."""
         return bytes.fromhex(value) if isinstance(value, str) else value or b""
 
@@ -103,7 +103,7 @@ def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np
     return pairs[:, 0], pairs[:, 1]
 
 
-def counted(ids: PackedIds, found: bytes) -> NDArray[np.float64]:
+def count_units(ids: PackedIds, found: bytes) -> NDArray[np.float64]:
     """How often each unit is among packed ids; those of others count nothing."""
     column = np.zeros(len(ids))
     places = ids.places(found)

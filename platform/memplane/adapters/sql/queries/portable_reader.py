@@ -16,7 +16,7 @@ from memplane.adapters.sql.rows import (
 )
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
 from memplane.application.records import ContextField
-from memplane.application.transfer.portable_records import Mentioning, NamedEntity, Relation, Tombstone
+from memplane.application.transfer.portable_records import MemoryRelation, Mentioning, NamedEntity, Tombstone
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import Turn
 from memplane.domain.memory.scope import Scope
@@ -121,12 +121,12 @@ class SqlPortableReader:
         listed = self._syntax.any_of("h.memory_id", "ids")
         return [history_of(row) for row in await self._rows(_filled(_HISTORIES, asked, page, limit, ids=listed))]
 
-    async def relations(self, scope: Scope, ids: Sequence[UUID]) -> list[Relation]:
+    async def relations(self, scope: Scope, ids: Sequence[UUID]) -> list[MemoryRelation]:
         """Relations that lead out of memories that were found in scope, to others in scope."""
         allowed = memories_in(scope, self._syntax, any_state=True)
         allowed.values["ids"] = list(ids)
         statement = _filled(_RELATIONS, allowed, "", 0, ids=self._syntax.any_of("r.from_id", "ids"))
-        return [Relation(**row) for row in await self._rows(statement)]
+        return [MemoryRelation(**row) for row in await self._rows(statement)]
 
     async def entities(self, scope: Scope, after: NamedEntity | None, limit: int) -> list[NamedEntity]:
         """Entities that memories in scope mention, by kind and name."""

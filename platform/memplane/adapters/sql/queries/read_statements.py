@@ -12,7 +12,7 @@ from uuid import UUID
 from memplane.adapters.sql.rows import MEMORY_COLUMNS, TURN_COLUMNS
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
 from memplane.application.operations.tracking_records import TurnSpan
-from memplane.application.records import BuriedQuery, ContextField, EntityQuery, ProposalQuery
+from memplane.application.records import ContextField, EntityQuery, ProposalQuery, TombstoneQuery
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.memory.items import PREFIX
 from memplane.domain.memory.memory import SHARED
@@ -291,7 +291,7 @@ def memories_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Stateme
     """Memories in scope by their ids."""
     allowed = memories_in(scope, syntax)
     allowed.values["ids"] = list(ids)
-    listed, condition = syntax.listed("memories", "m", "ids")
+    listed, condition = syntax.rows_by_ids("memories", "m", "ids")
     return _filled(_MEMORIES_BY_ID, allowed, {}, columns=_MEMORY, listed=listed, ids=condition)
 
 
@@ -301,7 +301,7 @@ def turns_by_id(scope: Scope, syntax: Syntax, ids: Sequence[UUID]) -> Statement 
     if allowed is None:
         return None
     allowed.values["ids"] = list(ids)
-    listed, condition = syntax.listed("turns", "t", "ids")
+    listed, condition = syntax.rows_by_ids("turns", "t", "ids")
     return _filled(_TURNS_BY_ID, allowed, {}, columns=_TURN, listed=listed, ids=condition)
 
 
@@ -340,7 +340,7 @@ def page_of_memories(scope: Scope, syntax: Syntax, before: UUID | None, limit: i
     return _filled(_PAGE, allowed, {"limit": limit}, columns=_MEMORY, page=page)
 
 
-def named(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
+def memories_by_name(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
     """Memories in scope by the caller's own names for them."""
     allowed = memories_in(scope, syntax)
     allowed.values["names"] = list(names)
@@ -355,7 +355,7 @@ def items(scope: Scope, syntax: Syntax, labels: Sequence[str]) -> Statement:
     return _filled(_ITEMS, allowed, {"prefix": PREFIX}, length=str(len(PREFIX)))
 
 
-def related(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int, least: float) -> Statement:
+def related_memories(scope: Scope, syntax: Syntax, ids: Sequence[UUID], limit: int, least: float) -> Statement:
     """Memories in scope that a relation of at least some strength links to the given ones."""
     allowed = memories_in(scope, syntax)
     allowed.values["ids"] = list(ids)
@@ -398,7 +398,7 @@ def mentioning(scope: Scope, syntax: Syntax, names: Sequence[str]) -> Statement:
         owner.one_of("e.user_id", "users", sorted(scope.users))
     owner.values["names"] = list(names)
     named = {"named": syntax.any_of("e.name_key", "names"), "aliased": syntax.any_of("a.alias_key", "names")}
-    return _filled(_MENTIONING, owner, {}, owner=owner.sql, packed=syntax.packed("me.memory_id"), **named)
+    return _filled(_MENTIONING, owner, {}, owner=owner.sql, packed=syntax.pack_ids("me.memory_id"), **named)
 
 
 def entities(scope: Scope, syntax: Syntax, wanted: EntityQuery, limit: int) -> Statement:
@@ -475,7 +475,7 @@ def changes(
     return _filled(_CHANGED_MEMORIES if folded else _CHANGES, allowed, values)
 
 
-def seen(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
+def is_visible(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
     """Whether a memory is in scope, in any state."""
     return _filled(_SEEN, memories_in(scope, syntax, any_state=True), {"memory_id": memory_id})
 
@@ -487,7 +487,7 @@ def whole(scope: Scope, syntax: Syntax, memory_id: UUID) -> Statement:
 
 
 def history(scope: Scope, syntax: Syntax, memory_id: UUID, before: UUID | None, limit: int) -> Statement:
-    """A page of a memory's history, newest first; ask :func:`seen` before."""
+    """A page of a memory's history, newest first; ask :func:`is_visible` before."""
     wanted = Predicate(syntax, values={"tenant": scope.tenant})
     page = _page("h.id", wanted, before)
     return _filled(_HISTORY, wanted, {"memory_id": memory_id, "limit": limit}, page=page)
@@ -513,7 +513,7 @@ def proposals(wanted: ProposalQuery, syntax: Syntax, before: UUID | None, limit:
     return _filled(_PROPOSALS, asked, {"limit": limit}, wanted=asked.sql, page=page)
 
 
-def verdicts(wanted: BuriedQuery, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
+def verdicts(wanted: TombstoneQuery, syntax: Syntax, before: UUID | None, limit: int) -> Statement:
     """A page of verdicts with what each of them buried, or of single values that erasures left; newest first."""
     asked = Predicate(syntax, values={"tenant": wanted.tenant})
     asked.compare("v.tenant_id", "=", "tenant", wanted.tenant)

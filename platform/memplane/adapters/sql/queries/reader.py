@@ -18,8 +18,6 @@ from memplane.application.operations.tracking_records import TurnSpan
 from memplane.application.ports import Unit
 from memplane.application.recall.search_material import Candidates, Query
 from memplane.application.records import (
-    BuriedQuery,
-    BuriedValues,
     ConflictPair,
     ContextField,
     Entity,
@@ -28,11 +26,13 @@ from memplane.application.records import (
     Proposal,
     ProposalQuery,
     RelatedEntity,
+    TombstonedValues,
+    TombstoneQuery,
 )
 from memplane.domain.consent.consent_rules import state_at
-from memplane.domain.memory.delta import Change, ChangeEvent
+from memplane.domain.memory.delta import ChangeEvent, ChangeLogEntry
 from memplane.domain.memory.history import HistoryEntry
-from memplane.domain.memory.items import Located, located
+from memplane.domain.memory.items import ItemMemory, address_of
 from memplane.domain.memory.memory import Memory, Turn
 from memplane.domain.memory.scope import Scope
 
@@ -119,18 +119,18 @@ class SqlReader(ABC):
         statement = read_statements.page_of_memories(scope, self.syntax, before, limit)
         return [memory_of(row) for row in await self.rows(statement)]
 
-    async def named(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
+    async def memories_by_name(self, scope: Scope, names: Sequence[str]) -> list[Memory]:
         """Memories in scope by the caller's own names for them, unique for each user."""
-        return [memory_of(row) for row in await self.rows(read_statements.named(scope, self.syntax, names))]
+        return [memory_of(row) for row in await self.rows(read_statements.memories_by_name(scope, self.syntax, names))]
 
-    async def items(self, scope: Scope, labels: Sequence[str]) -> list[Located]:
+    async def items(self, scope: Scope, labels: Sequence[str]) -> list[ItemMemory]:
         """Where the items of a store in scope stand whose namespace begins with some labels, oldest first."""
-        found: list[Located] = []
+        found: list[ItemMemory] = []
         for row in await self.rows(read_statements.items(scope, self.syntax, labels)):
             said = None if row["labels"] is None else json.loads(row["labels"])
-            place = located(row["user_id"], row["category"], said, row["key"])
+            place = address_of(row["user_id"], row["category"], said, row["key"])
             if place is not None and place.name == row["external_id"]:  # anybody may choose such a name
-                found.append(Located(row["id"], place))
+                found.append(ItemMemory(row["id"], place))
         return found
 
     async def pages_and_window(
@@ -151,11 +151,11 @@ class SqlReader(ABC):
         statement = read_statements.turns_of(scope, self.syntax, thread_id, span, limit)
         return [] if statement is None else [turn_of(row) for row in await self.rows(statement)]
 
-    async def related(
+    async def related_memories(
         self, scope: Scope, ids: Sequence[UUID], limit: int, *, least: float = 0.0
     ) -> list[tuple[UUID, Memory, float]]:
         """Memories in scope that a relation of at least ``least`` links to one of ``ids``, strongest first."""
-        rows = await self.rows(read_statements.related(scope, self.syntax, ids, limit, least))
+        rows = await self.rows(read_statements.related_memories(scope, self.syntax, ids, limit, least))
         return [(row["via"], memory_of(row), row["strength"]) for row in rows]
 
     async def conflicts(
@@ -228,19 +228,19 @@ class SqlReader(ABC):
         rows = await self.rows(read_statements.revision(scope, self.syntax, user_id, thread_id))
         return (rows[0]["rev"], rows[0]["pruned_rev"]) if rows else (0, 0)
 
-    async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[Change]:
+    async def changes(self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int) -> list[ChangeLogEntry]:
         """The last ``limit`` changes of memories after a revision, oldest first."""
         rows = await self.rows(read_statements.changes(scope, self.syntax, (user_id, thread_id), since, limit))
-        return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in reversed(rows)]
+        return [ChangeLogEntry(**{**row, "event": ChangeEvent(row["event"])}) for row in reversed(rows)]
 
     async def changed_memories(
         self, scope: Scope, user_id: str, thread_id: str, since: int, limit: int
-    ) -> tuple[list[Change], int]:
+    ) -> tuple[list[ChangeLogEntry], int]:
         """The latest change of each memory after a revision, the most important first; and how many memories."""
         asked = read_statements.changes(scope, self.syntax, (user_id, thread_id), since, limit, folded=True)
         rows = [dict(row) for row in await self.rows(asked)]
         count = [row.pop("total") for row in rows]
-        return [Change(**{**row, "event": ChangeEvent(row["event"])}) for row in rows], count[0] if count else 0
+        return [ChangeLogEntry(**{**row, "event": ChangeEvent(row["event"])}) for row in rows], count[0] if count else 0
 
     async def whole(self, scope: Scope, memory_id: UUID) -> Memory | None:
         """A memory that the scope's permissions cover, in whatever state it is."""
@@ -251,7 +251,7 @@ class SqlReader(ABC):
         self, scope: Scope, memory_id: UUID, *, before: UUID | None, limit: int
     ) -> list[HistoryEntry] | None:
         """A memory's history, newest first; ``None`` when the memory is not in scope in any state."""
-        if not await self.rows(read_statements.seen(scope, self.syntax, memory_id)):
+        if not await self.rows(read_statements.is_visible(scope, self.syntax, memory_id)):
             return None
         return [
             history_of(row)
@@ -264,13 +264,13 @@ class SqlReader(ABC):
         found = [proposal_of(row) for row in rows]
         return [replace(each, state=state_at(each.state, each.expires_at, wanted.now)) for each in found]
 
-    async def verdicts(self, wanted: BuriedQuery, *, before: UUID | None, limit: int) -> list[BuriedValues]:
+    async def verdicts(self, wanted: TombstoneQuery, *, before: UUID | None, limit: int) -> list[TombstonedValues]:
         """Verdicts by which values are refused, newest first, those older than ``before``."""
-        found: dict[UUID, BuriedValues] = {}
+        found: dict[UUID, TombstonedValues] = {}
         for row in await self.rows(read_statements.verdicts(wanted, self.syntax, before, limit)):
             each = found.get(row["id"])
             places = {**(each.places if each else {}), row["category"]: row["number"]}
-            found[row["id"]] = BuriedValues(
+            found[row["id"]] = TombstonedValues(
                 row["id"], row["scope"], row["reason"], row["actor"], row["ts"], places, row["subject_id"]
             )
         return list(found.values())

@@ -7,7 +7,7 @@ from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.rows import Row
 from memplane.adapters.sql.scope import Predicate, Syntax, memories_in, turns_in
 from memplane.application.operations.tracking import bounds
-from memplane.application.operations.tracking_records import EventQuery, MemoryGroup, OnDemand, StoredEvent
+from memplane.application.operations.tracking_records import EventPageQuery, MemoryGroup, OnDemand, StoredEvent
 from memplane.domain.memory.memory import first_id
 from memplane.domain.memory.scope import Scope
 
@@ -61,7 +61,7 @@ class SqlTrackingReader:
         self._syntax = syntax
         self._rows = rows
 
-    async def events(self, scope: Scope, query: EventQuery) -> list[StoredEvent]:
+    async def events(self, scope: Scope, query: EventPageQuery) -> list[StoredEvent]:
         """Events about what a scope covers, newest first; for who operates the tenant, all of it."""
         (rows,) = await self._rows([_events(scope, self._syntax, query)])
         return [StoredEvent(**row) for row in rows]
@@ -80,7 +80,7 @@ class SqlTrackingReader:
         return OnDemand(since, turns["turns"], recalled["recalled"], recalled["queries"], unplaced)
 
 
-def _events(scope: Scope, syntax: Syntax, query: EventQuery) -> Statement:
+def _events(scope: Scope, syntax: Syntax, query: EventPageQuery) -> Statement:
     """A page of events; of those without a memory only what no store could hide."""
     asked, wanted = _of_users(scope, syntax), query.filters
     asked.equal_if("e.thread_id", "e_thread", wanted.thread_id)

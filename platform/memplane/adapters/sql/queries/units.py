@@ -6,21 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from memplane.adapters.sql.queries.material import Material, Numbers
-from memplane.adapters.sql.queries.packing import PackedIds, counted
+from memplane.adapters.sql.queries.packing import PackedIds, count_units
 from memplane.application.recall.search_material import Query
 from memplane.domain.language.terms import Terms
-from memplane.domain.ranking.priors import Priors, joined
+from memplane.domain.ranking.priors import Priors, concatenate
 from memplane.domain.ranking.signals import Posting, Signals
 from memplane.domain.ranking.thread_neighbours import Surroundings, in_thread_order
 
 
-def part_of(material: Material, places: Numbers) -> "Part":
+def part_of(material: Material, places: Numbers) -> "UnitPart":
     """Units by their places, put in thread order."""
-    return Part(material, places[in_thread_order(material.thread[places], material.seq[places])])
+    return UnitPart(material, places[in_thread_order(material.thread[places], material.seq[places])])
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UnitPart:
     """Units in scope, in thread order, and what holds their material.
 
     Attributes:
@@ -44,14 +44,14 @@ class Units:
         priors: what speaks for them beside the question.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[UnitPart]
     stands: Sequence[Numbers]
     ids: PackedIds
     surroundings: Surroundings
     priors: Priors
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> "Units":
+    def of(cls, parts: Sequence[UnitPart]) -> "Units":
         """All units of some tables."""
         stands, start = [], 0
         for part in parts:
@@ -63,7 +63,7 @@ class Units:
             np.concatenate([getattr(part.material, column)[part.places] for part in parts])
             for column in ("thread", "seq", "length", "ids")
         )
-        priors = joined([part.material.priors(part.places) for part in parts])
+        priors = concatenate([part.material.priors(part.places) for part in parts])
         return cls(parts, stands, PackedIds(ids), Surroundings(thread, seq, length), priors)
 
     def postings(self, terms: Terms) -> list[Posting]:
@@ -81,7 +81,7 @@ class Units:
         return found
 
 
-def measured(units: Units, query: Query, named: bytes) -> Signals:
+def measure(units: Units, query: Query, named: bytes) -> Signals:
     """The signals of units for a query, with who mentions what it names."""
     similarity = None
     vector = query.vector
@@ -93,5 +93,5 @@ def measured(units: Units, query: Query, named: bytes) -> Signals:
         similarity=similarity,
         actor=np.concatenate([part.material.actor_named(part.places, query.words) for part in units.parts]),
         priors=units.priors,
-        entity=counted(units.ids, named) if query.names else None,
+        entity=count_units(units.ids, named) if query.names else None,
     )

@@ -74,7 +74,7 @@ _OF_NAME_OR_VALUE = sa.union_all(
 )
 
 
-def taken(memory: Memory) -> sa.SelectBase:
+def is_taken(memory: Memory) -> sa.SelectBase:
     """Whether a memory's value or name is taken, so that nobody asks what is near it."""
     return _OF_VALUE if memory.external_id is None else _OF_NAME_OR_VALUE
 

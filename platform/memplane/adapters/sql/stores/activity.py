@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.domain.memory.active_days import Activity, Stretch
 
 _MANY = 500
@@ -16,7 +16,7 @@ _MANY = 500
 class SqlActivity:
     """A row for each stretch without a long absence: one for most users."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 

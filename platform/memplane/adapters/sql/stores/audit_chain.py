@@ -8,14 +8,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
-from memplane.application.operations.audit_chain_ports import State
-from memplane.domain.errors import Conflict
+from memplane.adapters.sql.session import SqlSession
+from memplane.application.operations.audit_chain_ports import SealState
+from memplane.domain.errors import StateConflict
 from memplane.domain.memory.history import HistoryEvent
-from memplane.domain.privacy.audit_chain import Chained, Head, Sealed, sealed
+from memplane.domain.privacy.audit_chain import ChainEntry, ChainSeal, Head, seal_entries
 
 _H, _S = tables.history.c, tables.history_seals.c
-_ENTRY = [_H[name] for name in Chained.__slots__]
+_ENTRY = [_H[name] for name in ChainEntry.__slots__]
 _PUT = (
     sa.update(tables.history)
     .where(_H.tenant_id == sa.bindparam("tenant"), _H.id == sa.bindparam("entry"), _H.position.is_(None))
@@ -32,11 +32,11 @@ _PUT = (
 class SqlChain:
     """The chain over the history."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
-    async def state(self) -> State:
+    async def state(self) -> SealState:
         """How far it goes."""
         when = sa.select(sa.func.max(_S.sealed_at)).where(_S.tenant_id == self._tenant)
         sealed_at: datetime | None = (await self._session.execute(when)).scalar_one_or_none()
@@ -46,7 +46,7 @@ class SqlChain:
             .where(_H.tenant_id == self._tenant, _H.position.is_(None))
         )
         unsealed: int = (await self._session.execute(left)).scalar_one()
-        return State(await self.head(), sealed_at, unsealed)
+        return SealState(await self.head(), sealed_at, unsealed)
 
     async def head(self) -> Head:
         """Its end."""
@@ -60,21 +60,21 @@ class SqlChain:
         link = (await self._session.execute(found)).scalar_one_or_none()
         return Head() if position == 0 else Head(position, link or b"")
 
-    async def unsealed(self, limit: int) -> list[Chained]:
+    async def next_unsealed(self, limit: int) -> list[ChainEntry]:
         """Entries that no seal covers, by their ids."""
         statement = sa.select(*_ENTRY).where(_H.tenant_id == self._tenant, _H.position.is_(None))
         rows = await self._session.execute(statement.order_by(_H.id).limit(limit))
         return [_entry_of(dict(row)) for row in rows.mappings()]
 
-    async def seal(self, after: Head, entries: Sequence[Chained], now: datetime) -> int:
+    async def seal(self, after: Head, entries: Sequence[ChainEntry], now: datetime) -> int:
         """Put entries at the end of the chain, and seal it; how many.
 
         Raises:
             Conflict: some of them lie in the chain already.
         """
-        links = sealed(after, entries)
+        links = seal_entries(after, entries)
         if await self._put(after.position + 1, links) != len(links):
-            raise Conflict("others seal the history at this moment; try again")
+            raise StateConflict("others seal the history at this moment; try again")
         row = {
             "tenant_id": self._tenant, "position": after.position + len(links), "entries": len(links),
             "head": links[-1].link, "sealed_at": now,
@@ -82,7 +82,7 @@ class SqlChain:
         await self._session.execute(sa.insert(tables.history_seals).values(row))
         return len(links)
 
-    async def _put(self, first: int, links: Sequence[Sealed]) -> int:
+    async def _put(self, first: int, links: Sequence[ChainSeal]) -> int:
         rows = [
             {
                 "tenant": self._tenant,
@@ -94,9 +94,9 @@ class SqlChain:
             }
             for place, each in enumerate(links, first)
         ]
-        return await self._session.changed(_PUT, rows)
+        return await self._session.rows_changed(_PUT, rows)
 
-    async def entries(self, after: int, limit: int) -> list[Chained]:
+    async def entries(self, after: int, limit: int) -> list[ChainEntry]:
         """Entries of the chain in order."""
         statement = sa.select(*_ENTRY).where(_H.tenant_id == self._tenant, _H.position > after)
         rows = await self._session.execute(statement.order_by(_H.position).limit(limit))
@@ -129,5 +129,5 @@ class SqlChain:
         return found | {row.memory_id: row.event for row in await self._session.execute(receipts)}
 
 
-def _entry_of(row: Mapping[str, Any]) -> Chained:
-    return Chained(**row)
+def _entry_of(row: Mapping[str, Any]) -> ChainEntry:
+    return ChainEntry(**row)

@@ -12,19 +12,19 @@ from memplane.adapters.sql.queries.checkpoint_statements import Statements
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.scope import Syntax
 from memplane.application.checkpoints.checkpoint_records import (
-    Arrived,
+    ArrivalContext,
     Blob,
+    CheckpointQuery,
+    Namespace,
     NewCheckpoint,
-    Place,
     StoredCheckpoint,
-    Supervised,
+    SupervisorState,
     TaskWrite,
     Thread,
-    Wanted,
 )
-from memplane.domain.checkpoints.lineage import Key, Node, Placement, Retention, Standing
+from memplane.domain.checkpoints.lineage import ExistingCheckpoint, Key, Node, Placement, Retention
 from memplane.domain.memory.memory import new_id
-from memplane.domain.privacy.erasure import Grave, checkpoint_lock
+from memplane.domain.privacy.erasure import TombstoneKeyring, checkpoint_lock
 
 _STATE = ("version", "created_at", "updated_at", "key_id")
 RowsOfAll = Callable[[Sequence[Statement]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
@@ -37,19 +37,19 @@ class SqlCheckpointReader:
         self._say = Statements(tenant, syntax)
         self._rows_of_all = rows_of_all
 
-    async def find(self, wanted: Wanted) -> list[StoredCheckpoint]:
+    async def find(self, wanted: CheckpointQuery) -> list[StoredCheckpoint]:
         """Checkpoints, newest first, with the values of their channels and what tasks have written since."""
         if wanted.one is not None:
             return await self._one(wanted, *wanted.one)
-        (rows,) = await self._rows_of_all([self._say.found(wanted)])
-        by_place: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
+        (rows,) = await self._rows_of_all([self._say.find_checkpoints(wanted)])
+        by_place: dict[Namespace, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
             by_place[_place(row)].append(row)
         details = await self._rows_of_all(
             [each for of in by_place.items() for each in self._detailed(*of, wanted.channels)]
         )
-        values: dict[tuple[Place, str, str], Blob] = {}
-        written: dict[tuple[Place, str], list[TaskWrite]] = defaultdict(list)
+        values: dict[tuple[Namespace, str, str], Blob] = {}
+        written: dict[tuple[Namespace, str], list[TaskWrite]] = defaultdict(list)
         for nth, place in enumerate(by_place):
             for row in details[2 * nth]:
                 blob = Blob(row["channel"], row["version"], row["type"], row["blob"] or b"")
@@ -59,13 +59,15 @@ class SqlCheckpointReader:
                 written[place, row["checkpoint_id"]].append(write)
         return [_stored(row, values, written) for row in rows]
 
-    async def _one(self, wanted: Wanted, place: Place, checkpoint_id: str | None) -> list[StoredCheckpoint]:
+    async def _one(
+        self, wanted: CheckpointQuery, place: Namespace, checkpoint_id: str | None
+    ) -> list[StoredCheckpoint]:
         """One checkpoint with all that belongs to it, in one exchange."""
         named = {} if checkpoint_id is None else {"id": checkpoint_id}
         details = sql.DETAILS_OF_HEAD if checkpoint_id is None else sql.DETAILS_OF_NAMED
         rows, blobs, writes = await self._rows_of_all(
             [
-                self._say.found(wanted),
+                self._say.find_checkpoints(wanted),
                 *(self._say.of(each, place.thread, place.namespace, **named) for each in details),
             ]
         )
@@ -80,7 +82,7 @@ class SqlCheckpointReader:
         return [_stored(row, values, {(place, row["checkpoint_id"]): written}) for row in rows]
 
     def _detailed(
-        self, place: Place, rows: Sequence[Mapping[str, Any]], only: Sequence[str] | None
+        self, place: Namespace, rows: Sequence[Mapping[str, Any]], only: Sequence[str] | None
     ) -> tuple[Statement, Statement]:
         """What asks for the values and the writes of some checkpoints of a namespace."""
         named = {each for row in rows for each in _versions(row).items() if only is None or each[0] in only}
@@ -94,9 +96,9 @@ class SqlCheckpointReader:
             else self._say.of(sql.WRITES_TO, *where, ids=ids, channels=list(only)),
         )
 
-    async def told(self, wanted: Wanted) -> list[tuple[tuple[Place, str], Mapping[str, object]]]:
+    async def metadata(self, wanted: CheckpointQuery) -> list[tuple[tuple[Namespace, str], Mapping[str, object]]]:
         """Where checkpoints stand, their ids and their metadata, newest first; without a limit."""
-        (rows,) = await self._rows_of_all([self._say.told(wanted)])
+        (rows,) = await self._rows_of_all([self._say.checkpoint_metadata(wanted)])
         return [((_place(row), row["checkpoint_id"]), row["metadata"]) for row in rows]
 
     async def users(self, thread_id: str, users: frozenset[str] | None) -> list[str]:
@@ -104,18 +106,18 @@ class SqlCheckpointReader:
         (rows,) = await self._rows_of_all([self._say.users(thread_id, users)])
         return [row["user_id"] for row in rows]
 
-    async def crowded(self, retention: Retention) -> list[Thread]:
+    async def crowded_threads(self, retention: Retention) -> list[Thread]:
         """The threads that may have more checkpoints than are kept, in one order."""
-        (rows,) = await self._rows_of_all([self._say.crowded(retention.last, retention.since)])
+        (rows,) = await self._rows_of_all([self._say.crowded_threads(retention.last, retention.since)])
         return [Thread(row["user_id"], row["thread_id"]) for row in rows]
 
-    async def supervised(self, thread: Thread) -> Supervised | None:
+    async def supervisor_state(self, thread: Thread) -> SupervisorState | None:
         """The state of a supervisor in a thread."""
         (rows,) = await self._rows_of_all([self._say.of(sql.SUPERVISED, thread)])
         return _supervised(thread, rows[0]) if rows else None
 
 
-class Exchange(Protocol):
+class CheckpointStatements(Protocol):
     """How statements reach the database within a transaction."""
 
     @property
@@ -136,7 +138,7 @@ class Exchange(Protocol):
         """Writes whose rows nobody asks for; one that fails may tell no sooner than the commit."""
         ...
 
-    def merged(self, asked: Sequence[Statement]) -> list[Statement]:
+    def merge_statements(self, asked: Sequence[Statement]) -> list[Statement]:
         """Writes of different rows, in as few statements as the database has them run; in no order."""
         ...
 
@@ -144,11 +146,11 @@ class Exchange(Protocol):
 class SqlCheckpoints:
     """Checkpoints within a write transaction."""
 
-    def __init__(self, session: Exchange) -> None:
+    def __init__(self, session: CheckpointStatements) -> None:
         self._session = session
         self._say = Statements(session.tenant, session.syntax)
 
-    async def erased(self, user_id: str) -> list[datetime | None]:
+    async def erasure_times(self, user_id: str) -> list[datetime | None]:
         """When the user was erased, ``None`` for an erasure under way; none begins until the transaction ends."""
         _, keys = await self._session.rows_of_all(self._fencing(user_id))
         return await self._erasures(user_id, keys)
@@ -160,7 +162,7 @@ class SqlCheckpoints:
         return [lock, self._say.of(sql.ERASURE_KEYS, Thread(user_id, ""))]
 
     async def _erasures(self, user_id: str, keys: Sequence[Mapping[str, Any]]) -> list[datetime | None]:
-        subjects = [Grave.of(bytes.fromhex(key), user_id).subject for row in keys for key in row["value"]]
+        subjects = [TombstoneKeyring.of(bytes.fromhex(key), user_id).subject for row in keys for key in row["value"]]
         if not subjects:
             return []
         found = self._say.of(sql.ERASED, Thread(user_id, ""), subjects=subjects)
@@ -172,7 +174,7 @@ class SqlCheckpoints:
         (rows,) = await self._session.rows_of_all([self._say.of(sql.MERGED_INTO, Thread(user_id, ""))])
         return str(rows[0]["into_user"]) if rows else None
 
-    async def open(self, thread: Thread, now: datetime) -> Supervised:
+    async def open(self, thread: Thread, now: datetime) -> SupervisorState:
         """The state of a supervisor in a thread, made if new; the thread is locked until the transaction ends."""
         (rows,) = await self._session.rows_of_all([self._opening(thread, now)])
         return _supervised(thread, rows[0])
@@ -180,12 +182,12 @@ class SqlCheckpoints:
     def _opening(self, thread: Thread, now: datetime) -> Statement:
         return self._say.of(sql.OPEN, thread, id=new_id(), data="{}", now=now)
 
-    async def lock(self, thread: Thread) -> Supervised | None:
+    async def lock(self, thread: Thread) -> SupervisorState | None:
         """The state of a supervisor in a thread, if it is there, locked until the transaction ends."""
         (rows,) = await self._session.rows_of_all([self._say.of(sql.LOCK, thread)])
         return _supervised(thread, rows[0]) if rows else None
 
-    async def arrive(self, place: Place, checkpoint_id: str, now: datetime) -> Arrived:
+    async def arrive(self, place: Namespace, checkpoint_id: str, now: datetime) -> ArrivalContext:
         """What a new checkpoint finds; the supervisor's state is locked, and no erasure of the user begins."""
         # what stands there is looked at after the lock, by a statement of its own: one that waited saw what was before
         look = self._say.of(sql.THERE, place.thread, place.namespace, id=checkpoint_id)
@@ -193,14 +195,14 @@ class SqlCheckpoints:
         merging = self._say.of(sql.MERGED_INTO, place.thread)
         _, keys, merged, state, there = await self._session.rows_of_all([*fencing, merging, locking, look])
         if merged:
-            return Arrived(Supervised(place.thread), (), 0, (), merged[0]["into_user"])
+            return ArrivalContext(SupervisorState(place.thread), (), 0, (), merged[0]["into_user"])
         erased = await self._erasures(place.thread.user_id, keys)
         if not state:  # the first of its thread; others lock the row that is there, and do not write it for that
             state, there = await self._session.rows_of_all([self._opening(place.thread, now), look])
-        standing = [Standing(row["checkpoint_id"], row["parent_checkpoint_id"], row["head"]) for row in there]
-        return Arrived(_supervised(place.thread, state[0]), standing, state[0]["rev"] or 0, erased)
+        standing = [ExistingCheckpoint(row["checkpoint_id"], row["parent_checkpoint_id"], row["head"]) for row in there]
+        return ArrivalContext(_supervised(place.thread, state[0]), standing, state[0]["rev"] or 0, erased)
 
-    async def add(self, place: Place, new: NewCheckpoint, placement: Placement, after: Supervised) -> None:
+    async def add(self, place: Namespace, new: NewCheckpoint, placement: Placement, after: SupervisorState) -> None:
         """Store a checkpoint with its values, and the supervisor's state after it."""
         head = placement is Placement.HEAD
         where = (place.thread, place.namespace)
@@ -209,7 +211,7 @@ class SqlCheckpoints:
         beside.append(self._keeping(after))
         # after the others: there is one head at any time
         asked = [
-            *self._session.merged(beside),
+            *self._session.merge_statements(beside),
             self._say.of(
                 sql.ADD_CHECKPOINT,
                 *where,
@@ -224,7 +226,7 @@ class SqlCheckpoints:
         ]
         await self._session.send(asked)
 
-    async def add_writes(self, place: Place, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
+    async def add_writes(self, place: Namespace, checkpoint_id: str, writes: Sequence[TaskWrite]) -> None:
         """Store what a task wrote: once, but for what is replaced."""
         one_each = len({(write.task_id, write.idx) for write in writes}) == len(writes)
         asked = [
@@ -242,13 +244,13 @@ class SqlCheckpoints:
             )
             for write in writes
         ]
-        await self._session.send(self._session.merged(asked) if one_each else asked)
+        await self._session.send(self._session.merge_statements(asked) if one_each else asked)
 
-    async def keep(self, state: Supervised) -> None:
+    async def keep(self, state: SupervisorState) -> None:
         """Store the state of a supervisor in a thread that is locked."""
         await self._session.rows_of_all([self._keeping(state)])
 
-    def _keeping(self, state: Supervised) -> Statement:
+    def _keeping(self, state: SupervisorState) -> Statement:
         values = {"version": state.version, "now": state.updated_at, "by_key": state.key_id}
         return self._say.of(sql.KEEP, state.thread, data=_json(state.data), **values)
 
@@ -295,7 +297,7 @@ class SqlCheckpoints:
         )
         if state:
             there = await self.open(target, now)
-            await self.keep(Supervised(target, state[0]["checkpoint_data"], there.version + 1, updated_at=now))
+            await self.keep(SupervisorState(target, state[0]["checkpoint_data"], there.version + 1, updated_at=now))
         return bool(state or any(copied))
 
     async def delete(self, thread: Thread) -> bool:
@@ -312,8 +314,8 @@ class SqlCheckpoints:
 
 def _stored(
     row: Mapping[str, Any],
-    values: Mapping[tuple[Place, str, str], Blob],
-    written: Mapping[tuple[Place, str], Sequence[TaskWrite]],
+    values: Mapping[tuple[Namespace, str, str], Blob],
+    written: Mapping[tuple[Namespace, str], Sequence[TaskWrite]],
 ) -> StoredCheckpoint:
     place = _place(row)
     held = (values.get((place, channel, str(version))) for channel, version in _versions(row).items())
@@ -333,16 +335,16 @@ def _versions(row: Mapping[str, Any]) -> Mapping[str, object]:
     return versions
 
 
-def _place(row: Mapping[str, Any]) -> Place:
-    return Place(Thread(row["user_id"], row["thread_id"]), row["checkpoint_ns"])
+def _place(row: Mapping[str, Any]) -> Namespace:
+    return Namespace(Thread(row["user_id"], row["thread_id"]), row["checkpoint_ns"])
 
 
 def _json(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _supervised(thread: Thread, row: Mapping[str, Any]) -> Supervised:
-    return Supervised(thread, row["checkpoint_data"], *(row[name] for name in _STATE))
+def _supervised(thread: Thread, row: Mapping[str, Any]) -> SupervisorState:
+    return SupervisorState(thread, row["checkpoint_data"], *(row[name] for name in _STATE))
 
 
 def _node(row: Mapping[str, Any], values: set[tuple[str, str, str]], senders: set[Key]) -> Node:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.rows import context_field_of, proposal_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.records import ContextField, Proposal, Signal
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.memory.tombstones import value_key
@@ -18,7 +18,7 @@ _DECIDED = ("state", "decided_at", "decided_by", "acknowledged_by", "memory_id",
 class SqlConsents:
     """Proposals, decided fields and signals within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 

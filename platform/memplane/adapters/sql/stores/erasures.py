@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
-from memplane.application.erasure.erasure_ports import Buried, Counts, Said
-from memplane.application.records import Burial
+from memplane.adapters.sql.session import SqlSession
+from memplane.application.erasure.erasure_ports import Buried, Counts, TurnFingerprint
+from memplane.application.records import TombstoneOrigin
 from memplane.domain.jobs.job_definitions import ON_DEMAND
 from memplane.domain.memory.memory import Memory, new_id
 from memplane.domain.privacy.erasure import ERASED, Erasure
@@ -50,7 +50,7 @@ WORDLESS: dict[str, Any] = {"old_ref": None, "new_ref": None, "meta": {}, "salt"
 class SqlErasures:
     """Receipts, keyed tombstones, and whatever there is of one user."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -86,7 +86,7 @@ class SqlErasures:
             values = {"value": [*there, key.hex()], "updated_at": now}
             await self._session.execute(sa.update(tables.settings).where(*mine).values(values))
 
-    async def known(self, subjects: Collection[str]) -> list[Erasure]:
+    async def of_subjects(self, subjects: Collection[str]) -> list[Erasure]:
         """The erasures of users, by the hashes of their names, the oldest first."""
         e = tables.erasures.c
         statement = sa.select(tables.erasures).where(e.tenant_id == self._tenant, e.subject.in_(sorted(subjects)))
@@ -99,7 +99,7 @@ class SqlErasures:
         statement = sa.select(tables.erasures).where(e.tenant_id == self._tenant).order_by(e.id)
         return [_erasure_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
-    async def unfinished(self, after: UUID | None = None) -> Erasure | None:
+    async def next_unfinished(self, after: UUID | None = None) -> Erasure | None:
         """The oldest erasure that was begun and is not finished; of those that came after one."""
         e = tables.erasures.c
         left = sa.select(tables.erasures).where(e.tenant_id == self._tenant, e.finished_at.is_(None))
@@ -119,7 +119,9 @@ class SqlErasures:
         changed = {name: value for name, value in values.items() if name != "id"}
         await self._session.execute(statement.on_conflict_do_update(index_elements=[e.tenant_id, e.id], set_=changed))
 
-    async def buried(self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None) -> bool:
+    async def has_tombstone(
+        self, subject: str, where: str, hashes: Collection[str], said: datetime | None = None
+    ) -> bool:
         """Whether one of some values is buried; where ``said`` is given, erased values count if they went later."""
         t = tables.tombstones.c
         mine = [t.tenant_id == self._tenant, t.scope == subject, t.category == where]
@@ -131,7 +133,7 @@ class SqlErasures:
                 return True
         return False
 
-    async def bury(self, subject: str, buried: Sequence[Buried], burial: Burial) -> None:
+    async def bury(self, subject: str, buried: Sequence[Buried], burial: TombstoneOrigin) -> None:
         """Bury values; one that is buried already is so from the later moment on, and a person's verdict stays one."""
         t = tables.tombstones.c
         shared = {
@@ -165,14 +167,14 @@ class SqlErasures:
         rows = await self._session.execute(statement.order_by(m.id).limit(limit).with_for_update())
         return [memory_of(dict(row)) for row in rows.mappings()]
 
-    async def turns(self, user_id: str, limit: int) -> list[Said]:
+    async def turns(self, user_id: str, limit: int) -> list[TurnFingerprint]:
         """Turns of a user."""
         t = tables.turns.c
         statement = sa.select(t.id, t.thread_id, t.text).where(t.tenant_id == self._tenant, t.user_id == user_id)
         rows = await self._session.execute(statement.order_by(t.id).limit(limit))
-        return [Said(row.id, row.thread_id, row.text) for row in rows]
+        return [TurnFingerprint(row.id, row.thread_id, row.text) for row in rows]
 
-    async def drawn(self, ids: Collection[UUID], user_id: str) -> list[Memory]:
+    async def derived_from(self, ids: Collection[UUID], user_id: str) -> list[Memory]:
         """Memories of other users than this one that were derived from some units, locked."""
         m, s = tables.memories.c, tables.memory_sources.c
         found: dict[UUID, Memory] = {}
@@ -185,7 +187,7 @@ class SqlErasures:
             found |= {row["id"]: memory_of(dict(row)) for row in rows}
         return list(found.values())
 
-    async def rejected(self, user_id: str, limit: int) -> list[Buried]:
+    async def take_tombstones(self, user_id: str, limit: int) -> list[Buried]:
         """Take the tombstones of a user out; what they were."""
         t = tables.tombstones.c
         statement = sa.select(t.id, t.category, t.value_hash).where(t.tenant_id == self._tenant, t.scope == user_id)
@@ -195,7 +197,7 @@ class SqlErasures:
             await self._session.execute(gone)
         return [(row.category, row.value_hash) for row in rows]
 
-    async def stated(self, user_id: str, limit: int) -> list[Buried]:
+    async def field_values(self, user_id: str, limit: int) -> list[Buried]:
         """The values of a user's fields, decided and proposed, by the field and their keys."""
         found: list[Buried] = []
         c, p = tables.user_context.c, tables.consent_proposals.c
@@ -249,7 +251,7 @@ class SqlErasures:
         # an answer that may tell of several users: that it was given stays, or the request would be carried out twice
         unknown = _some(tables.idempotency_keys, (k.tenant_id == self._tenant, k.of_user.is_(None)), limit)
         blank = sa.update(tables.idempotency_keys).where(unknown).values(answer={}, of_user="")
-        counts["answers"] = await self._session.changed(blank)
+        counts["answers"] = await self._session.rows_changed(blank)
         return counts
 
     async def finish(self, user_id: str, now: datetime) -> Counts:
@@ -310,13 +312,13 @@ class SqlErasures:
 
     async def _delete(self, counts: dict[str, int], table: sa.Table, *conditions: sa.ColumnElement[bool]) -> None:
         gone = sa.delete(table).where(table.c.tenant_id == self._tenant, *conditions)
-        counts[table.name] = counts.get(table.name, 0) + await self._session.changed(gone)
+        counts[table.name] = counts.get(table.name, 0) + await self._session.rows_changed(gone)
 
     async def _delete_some(
         self, counts: dict[str, int], table: sa.Table, condition: sa.ColumnElement[bool], limit: int
     ) -> None:
         some = _some(table, (table.c.tenant_id == self._tenant, condition), limit)
-        counts[table.name] = counts.get(table.name, 0) + await self._session.changed(sa.delete(table).where(some))
+        counts[table.name] = counts.get(table.name, 0) + await self._session.rows_changed(sa.delete(table).where(some))
 
     async def _counted(self, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
         statement = sa.select(sa.func.count()).select_from(table).where(table.c.tenant_id == self._tenant, *conditions)

@@ -13,8 +13,16 @@ from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.queries.write_statements import upserts
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, Session
-from memplane.application.records import Answered, Burial, BuriedValues, ConflictState, Edge, KnownName, Suspected
+from memplane.adapters.sql.session import ENTITIES, MENTIONS, RELATIONS, SqlSession
+from memplane.application.records import (
+    ConflictState,
+    Edge,
+    KnownName,
+    StoredAnswer,
+    SuspectedConflicts,
+    TombstonedValues,
+    TombstoneOrigin,
+)
 from memplane.domain.language.entities import Mention
 from memplane.domain.language.text import instant
 from memplane.domain.memory.conflict_verdicts import COMPATIBLE, POSSIBLE_CONFLICT, VERDICTS, ConflictVerdict
@@ -34,7 +42,7 @@ def wanted_names(tenant: str, user_id: str, mentions: Sequence[Mention]) -> dict
     return {"tenant_id": tenant, "user_id": user_id, "keys": sorted({each.key for each in mentions}), "kinds": kinds}
 
 
-def matched(
+def match_names(
     names: Sequence[KnownName], wanted: Collection[tuple[str, str]]
 ) -> tuple[dict[tuple[str, str], UUID], dict[UUID, str]]:
     """By kind and key the ids of entities that are known, and the kinds of those that a text shows first.
@@ -60,16 +68,16 @@ def matched(
 class SqlTombstones:
     """Buried values within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
-    async def held(self, user_id: str, category: str) -> frozenset[str]:
+    async def load(self, user_id: str, category: str) -> frozenset[str]:
         """Keys of the values that are buried."""
         values = {"tenant_id": self._tenant, "scope": user_id, "category": category}
         return frozenset((await self._session.execute(write_statements.BURIED, values)).scalars())
 
-    async def bury(self, user_id: str, category: str, keys: Collection[str], burial: Burial) -> None:
+    async def add(self, user_id: str, category: str, keys: Collection[str], burial: TombstoneOrigin) -> None:
         """Bury values; one that is buried already stays as it is."""
         why = {"reason": burial.reason, "actor": burial.actor, "ts": burial.ts, "verdict_id": burial.verdict}
         why |= {"subject_id": burial.subject}
@@ -92,14 +100,14 @@ class SqlTombstones:
             )
         )
 
-    async def verdict(self, verdict_id: UUID) -> BuriedValues | None:
+    async def verdict(self, verdict_id: UUID) -> TombstonedValues | None:
         """A verdict, or a single value that belongs to none; none where it was lifted."""
         statement = sa.select(tables.tombstones).where(*self._of_verdict(verdict_id)).order_by(_B.category)
         rows = list(await self._session.execute(statement))
         if not rows:
             return None
         first, places = rows[0], Counter(row.category for row in rows)
-        return BuriedValues(
+        return TombstonedValues(
             verdict_id, first.scope, first.reason, first.actor, first.ts, dict(places), first.subject_id
         )
 
@@ -124,7 +132,7 @@ class SqlTombstones:
         await self._session.execute(sa.delete(tables.tombstones).where(*mine))
         return lifted
 
-    async def bury_again(self, rows: Sequence[Mapping[str, str]]) -> None:
+    async def restore(self, rows: Sequence[Mapping[str, str]]) -> None:
         """Bury what a verdict that was lifted had buried; what was buried since stays as it is."""
         values = [
             {"tenant_id": self._tenant, "verdict_id": None, "subject_id": None, **row, "ts": instant(row["ts"])}
@@ -144,7 +152,7 @@ class SqlTombstones:
 class SqlGraph:
     """Relations and entities within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -168,7 +176,7 @@ class SqlGraph:
         ]
         await self._session.add(RELATIONS, values)
 
-    async def linked(self, memory_id: UUID, kind: str) -> list[UUID]:
+    async def linked_ids(self, memory_id: UUID, kind: str) -> list[UUID]:
         """Where relations of a kind lead from a memory."""
         r = tables.relations.c
         statement = sa.select(r.to_id).where(
@@ -176,7 +184,7 @@ class SqlGraph:
         )
         return list((await self._session.execute(statement.order_by(r.to_id))).scalars())
 
-    async def conflicts(self, ids: Sequence[UUID]) -> dict[UUID, Suspected]:
+    async def conflicts(self, ids: Sequence[UUID]) -> dict[UUID, SuspectedConflicts]:
         """By memory, the active memories that it may contradict, and those of which it was decided that both hold."""
         r, m = tables.relations.c, tables.memories.c
         found: dict[UUID, dict[str, set[UUID]]] = {}
@@ -192,7 +200,7 @@ class SqlGraph:
             for row in await self._session.execute(statement):
                 found.setdefault(row.near, {}).setdefault(row.relation_type, set()).add(row.far)
         return {
-            near: Suspected(frozenset(kinds.get(POSSIBLE_CONFLICT, ())), frozenset(kinds.get(COMPATIBLE, ())))
+            near: SuspectedConflicts(frozenset(kinds.get(POSSIBLE_CONFLICT, ())), frozenset(kinds.get(COMPATIBLE, ())))
             for near, kinds in found.items()
         }
 
@@ -272,9 +280,9 @@ class SqlGraph:
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> list[UUID]:
         """Ids of a user's entities, made where they are new; an alias leads to the entity that has it."""
-        return sorted({*(await self.named(user_id, mentions, now, known)).values()})
+        return sorted({*(await self.entity_ids(user_id, mentions, now, known)).values()})
 
-    async def named(
+    async def entity_ids(
         self, user_id: str, mentions: Sequence[Mention], now: datetime, known: Sequence[KnownName] | None = None
     ) -> dict[tuple[str, str], UUID]:
         """By kind and key of each mention, the id of its entity; see :meth:`entities`."""
@@ -282,8 +290,8 @@ class SqlGraph:
             return {}
         wanted = {(mention.kind, mention.key): mention for mention in mentions}
         if known is None:
-            known = await self.known(user_id, mentions)
-        found, shown = matched(known, wanted)
+            known = await self.known_names(user_id, mentions)
+        found, shown = match_names(known, wanted)
         for entity_id, kind in sorted(shown.items()):
             await self._is_of_kind(entity_id, kind)
         made = {place: new_id() for place in sorted(wanted.keys() - found.keys())}
@@ -303,7 +311,7 @@ class SqlGraph:
             await self._session.add(ENTITIES, values)
         return found | made
 
-    async def known(self, user_id: str, mentions: Sequence[Mention]) -> list[KnownName]:
+    async def known_names(self, user_id: str, mentions: Sequence[Mention]) -> list[KnownName]:
         """What a user's entities are called that have one of these names."""
         rows = await self._session.execute(
             write_statements.KNOWN_ENTITIES, wanted_names(self._tenant, user_id, mentions)
@@ -371,17 +379,19 @@ class SqlGraph:
 class SqlAnswers:
     """Answers to requests with an idempotency key, within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
-    async def answered(self, key_id: str, name: str) -> Answered | None:
+    async def find_answer(self, key_id: str, name: str) -> StoredAnswer | None:
         """The answer of the request that took an idempotency key, or none."""
         values = {"tenant_id": self._tenant, "key_id": key_id, "idempotency_key": name}
         row = (await self._session.execute(write_statements.ANSWERED, values)).one_or_none()
-        return None if row is None else Answered(row.request_hash, row.answer)
+        return None if row is None else StoredAnswer(row.request_hash, row.answer)
 
-    async def keep(self, key_id: str, name: str, answered: Answered, now: datetime, user_id: str | None = None) -> bool:
+    async def keep(
+        self, key_id: str, name: str, answered: StoredAnswer, now: datetime, user_id: str | None = None
+    ) -> bool:
         """Store what a request was and what it is answered; False when another request took the key.
 
         Another transaction with the same key waits here until this one ends.

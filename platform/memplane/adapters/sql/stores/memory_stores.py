@@ -25,12 +25,12 @@ from memplane.adapters.sql.rows import (
 )
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax, memories_in
-from memplane.adapters.sql.session import MEMORIES, UNDO, Session
+from memplane.adapters.sql.session import MEMORIES, UNDO, SqlSession
 from memplane.adapters.sql.stores.erasures import WORDLESS
 from memplane.application.keys.key_history import KeyEntry
 from memplane.application.limits.offload import offload
 from memplane.application.recall.search_material import Candidates, Query, SearchMaterial
-from memplane.application.records import ChangeEntry, OperationalEvent, StoredKey, Told, TurnPlace
+from memplane.application.records import ChangeEntry, ChangeNotice, OperationalEvent, StoredKey, TurnPlace
 from memplane.domain.memory.history import HistoryEntry, HistoryEvent
 from memplane.domain.memory.memory import Memory, MemoryText, State, Turn, new_id
 from memplane.domain.memory.scope import Scope
@@ -38,9 +38,9 @@ from memplane.domain.memory.undo_records import UndoRecord
 from memplane.domain.ranking.embedding_models import Column
 from memplane.domain.ranking.signals import closest
 
-FindCandidates = Callable[[Session, Scope, Query], Awaitable[Candidates]]
+FindCandidates = Callable[[SqlSession, Scope, Query], Awaitable[Candidates]]
 """The database's own way to the signals of everything in scope."""
-ReadMemories = Callable[[Session, Scope, Sequence[UUID]], Awaitable[list[Memory]]]
+ReadMemories = Callable[[SqlSession, Scope, Sequence[UUID]], Awaitable[list[Memory]]]
 """The database's own fast way to memories in scope by their ids."""
 
 
@@ -69,7 +69,7 @@ class SqlMemories:
 
     def __init__(
         self,
-        session: Session,
+        session: SqlSession,
         syntax: Syntax,
         candidates: FindCandidates,
         read: ReadMemories | None = None,
@@ -140,7 +140,7 @@ class SqlMemories:
         statement = sa.select(*write_statements.MEMORY).where(
             tables.memories.c.tenant_id == self._tenant,
             tables.memories.c.id.in_(ids),
-            sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
+            sa.text(allowed.sql).bindparams(**self._syntax.bind_values(allowed.values)),
         )
         if locked:
             statement = statement.with_for_update()
@@ -161,7 +161,7 @@ class SqlMemories:
         place = {"tenant_id": self._tenant, "user_id": user_id}
         return (await self._session.execute(write_statements.LAST_RECORDED, place)).scalar_one_or_none()
 
-    async def rejected(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
+    async def rejected_texts(self, user_id: str, category: str, limit: int) -> list[MemoryText]:
         """What a user's rejected memories of a category say, the newest first."""
         values = {"tenant_id": self._tenant, "user_id": user_id, "category": category, "most": limit}
         rows = (await self._session.execute(write_statements.REJECTED, values)).mappings()
@@ -176,13 +176,13 @@ class SqlMemories:
             del values[counted]
         values = {"of_tenant": self._tenant} | {f"new_{name}": value for name, value in values.items()}
         statement = write_statements.replacing(with_material=material is not None, active=memory.state is State.ACTIVE)
-        return await self._session.changed(statement, values) == 1
+        return await self._session.rows_changed(statement, values) == 1
 
 
 class SqlThreads:
     """Threads, turns and change log within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -243,7 +243,7 @@ class SqlThreads:
         place = {"tenant_id": self._tenant, "user_id": user_id, "thread_id": thread_id}
         return (await self._session.execute(write_statements.REVISION, place)).scalar_one_or_none() or 0
 
-    async def tell(self, user_id: str, threads: Mapping[str, datetime], told: Told) -> Mapping[str, int]:
+    async def publish(self, user_id: str, threads: Mapping[str, datetime], told: ChangeNotice) -> Mapping[str, int]:
         """Log changes in the named threads and in those that were active lately: each thread's last revision."""
         return await self._session.tell(user_id, threads, told)
 
@@ -251,7 +251,7 @@ class SqlThreads:
 class SqlJournal:
     """History and operational events within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -331,7 +331,7 @@ class SqlJournal:
 class SqlKeys:
     """API keys within a transaction."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -359,7 +359,7 @@ class SqlKeys:
         statement = sa.update(tables.api_keys).where(k.tenant_id == self._tenant, k.key_id == key_id)
         await self._session.execute(statement.values(expires_at=moment))
 
-    async def used(self, moments: Mapping[str, datetime]) -> None:
+    async def note_uses(self, moments: Mapping[str, datetime]) -> None:
         """Note when keys were last used, in the order of their ids so that two batches cannot deadlock."""
         k = tables.api_keys.c
         for key_id, moment in sorted(moments.items()):
@@ -398,4 +398,4 @@ class SqlKeys:
             .where(k.tenant_id == self._tenant, k.key_id == key_id, k.revoked_at.is_(None))
             .values(revoked_at=now)
         )
-        return await self._session.changed(statement) == 1
+        return await self._session.rows_changed(statement) == 1

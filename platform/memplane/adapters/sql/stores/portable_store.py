@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.rows import material_values, memory_values, turn_values
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MANY, MENTIONS, RELATIONS, Row, Session
+from memplane.adapters.sql.session import MANY, MENTIONS, RELATIONS, Row, SqlSession
 from memplane.adapters.sql.stores.memory_stores import thread_key
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import Proposal
-from memplane.application.transfer.portable_records import Holder, NamedEntity, Relation, Tombstone
+from memplane.application.transfer.portable_records import Holder, MemoryRelation, NamedEntity, Tombstone
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.memory.history import HistoryEntry
 from memplane.domain.memory.memory import Memory, Turn, new_id, weight_of
@@ -54,7 +54,7 @@ _PROPOSED = "SELECT p.id FROM consent_proposals p WHERE p.tenant_id = {tenant} A
 class SqlPortableStore:
     """Many records at once within a transaction; see ``PortableStore``."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -134,17 +134,18 @@ class SqlPortableStore:
             await self._session.add(MENTIONS, list(some))
         await self._session.flush()
 
-    async def add_relations(self, new: Sequence[Relation]) -> None:
+    async def add_relations(self, new: Sequence[MemoryRelation]) -> None:
         """Add relations; one that is there takes the greater strength."""
         ordered = sorted(new, key=lambda each: (each.from_id, each.to_id, each.relation_type))
         rows = [
-            self._row({name: getattr(each, name) for name in Relation.__slots__} | {"id": new_id()}) for each in ordered
+            self._row({name: getattr(each, name) for name in MemoryRelation.__slots__} | {"id": new_id()})
+            for each in ordered
         ]
         for some in _parts(rows):
             await self._session.add(RELATIONS, list(some))
         await self._session.flush()
 
-    async def noted(self, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def known_entries(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are entries of the history."""
         return frozenset(row["id"] for row in await self._rows(_NOTED, "h.id", ids))
 
@@ -165,11 +166,11 @@ class SqlPortableStore:
         ]
         return await self._session.add_new("consent_proposals", rows)
 
-    async def proposed(self, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def known_proposals(self, user_id: str, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that are proposals for the user."""
         return frozenset(row["id"] for row in await self._rows(_PROPOSED, "p.id", ids, of_user=user_id))
 
-    async def consented(self, user_id: str) -> frozenset[tuple[str, str, UUID]]:
+    async def consented_fields(self, user_id: str) -> frozenset[tuple[str, str, UUID]]:
         """What a user agreed to: field, key of the value, and the memory that it became."""
         p = tables.consent_proposals.c
         statement = sa.select(p.field, p.value_hash, p.memory_id).where(

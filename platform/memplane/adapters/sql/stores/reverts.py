@@ -17,15 +17,15 @@ from memplane.adapters.sql.rows import (
     turn_of,
 )
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MANY, MENTIONS, UNDO, Session
+from memplane.adapters.sql.session import MANY, MENTIONS, UNDO, SqlSession
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField
-from memplane.application.reverts.revert_ports import Buried, Writer
+from memplane.application.reverts.revert_ports import RejectedValue, RevertedWriter
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.identity.principal import SUBJECT
 from memplane.domain.memory.history import HistoryEvent
 from memplane.domain.memory.memory import Memory, State, TrustState, Turn, first_id, new_id
-from memplane.domain.memory.revert_rules import Deed, known_changes
+from memplane.domain.memory.revert_rules import RecordedChange, known_changes
 from memplane.domain.memory.undo_records import UndoKind, UndoRecord
 from memplane.domain.ranking.embedding_models import Column
 
@@ -52,11 +52,11 @@ _BESIDE_MEMORIES = _O.kind != sa.literal_column(f"'{UndoKind.MEMORY}'")  # as th
 class SqlReverts:
     """What one writer changed, and what else there is to it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
-    async def users(self, writer: Writer) -> list[str]:
+    async def users(self, writer: RevertedWriter) -> list[str]:
         """User ids with writes of this writer that are not reverted yet, sorted."""
         t = tables.turns.c
         found = [
@@ -81,7 +81,9 @@ class SqlReverts:
             found |= {row.from_user: row.into_user for row in await self._session.execute(statement)}
         return found
 
-    async def deeds_of(self, writer: Writer, user_id: str, before: UUID | None, limit: int) -> list[Deed]:
+    async def deeds_of(
+        self, writer: RevertedWriter, user_id: str, before: UUID | None, limit: int
+    ) -> list[RecordedChange]:
         """What of the writer's changes was not taken back, newest first, those older than ``before``."""
         u = tables.user_merges.c
         merged = sa.select(u.from_user).where(
@@ -94,7 +96,7 @@ class SqlReverts:
         rows = await self._session.execute(statement.order_by(_H.id.desc()).limit(limit))
         return [_deed_of(dict(row)) for row in rows.mappings()]
 
-    def _of(self, writer: Writer, statement: sa.Select[Any]) -> sa.Select[Any]:
+    def _of(self, writer: RevertedWriter, statement: sa.Select[Any]) -> sa.Select[Any]:
         """Entries of the history that are a writer's and were not taken back."""
         own = _H.key_id == writer.key_id if writer.key_id else _H.actor == writer.actor
         return self._with_undo(statement).where(
@@ -107,9 +109,9 @@ class SqlReverts:
         same = sa.and_(_O.tenant_id == self._tenant, _O.id == _H.id)
         return statement.select_from(tables.history.outerjoin(tables.undo_records, same))
 
-    async def deeds_on(self, ids: Collection[UUID], since: datetime) -> Mapping[UUID, list[Deed]]:
+    async def deeds_on(self, ids: Collection[UUID], since: datetime) -> Mapping[UUID, list[RecordedChange]]:
         """What anybody did to memories since a moment, or since the first change that was taken back; oldest first."""
-        found: dict[UUID, list[Deed]] = {each: [] for each in ids}
+        found: dict[UUID, list[RecordedChange]] = {each: [] for each in ids}
         for some in _parts(sorted(ids)):
             first = sa.select(sa.func.min(_O.ts)).where(
                 _O.tenant_id == self._tenant, _O.about.in_(some), _O.reverted_by.is_not(None)
@@ -123,20 +125,20 @@ class SqlReverts:
                 found[row["memory_id"]].append(_deed_of(dict(row)))
         return found
 
-    def _noted(self, writer: Writer, statement: sa.Select[Any]) -> sa.Select[Any]:
+    def _noted(self, writer: RevertedWriter, statement: sa.Select[Any]) -> sa.Select[Any]:
         own = _O.key_id == writer.key_id if writer.key_id else _O.actor == writer.actor
         return statement.where(
             _O.tenant_id == self._tenant, _O.id >= first_id(writer.since - _CLOCKS), _O.ts >= writer.since, own,
             _BESIDE_MEMORIES, _O.reverted_by.is_(None),
         )  # fmt: skip
 
-    async def noted(self, writer: Writer, user_id: str, since: datetime) -> list[UndoRecord]:
+    async def writer_records(self, writer: RevertedWriter, user_id: str, since: datetime) -> list[UndoRecord]:
         """What the writer changed besides memories and was not taken back, newest first."""
         statement = self._noted(writer, sa.select(tables.undo_records)).where(_O.user_id == user_id, _O.ts >= since)
         rows = (await self._session.execute(statement.order_by(_O.id.desc()))).mappings()
         return [_record_of(dict(row)) for row in rows]
 
-    async def decided(self, user_id: str, since: datetime) -> list[UndoRecord]:
+    async def decision_records(self, user_id: str, since: datetime) -> list[UndoRecord]:
         """What anybody's decisions on fields of a user replaced since a moment."""
         statement = sa.select(tables.undo_records).where(
             _O.tenant_id == self._tenant, _O.user_id == user_id, _O.id >= first_id(since - _CLOCKS),
@@ -144,7 +146,7 @@ class SqlReverts:
         )  # fmt: skip
         return [_record_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
-    async def asked(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
+    async def proposal_records(self, proposals: Collection[UUID]) -> Mapping[UUID, list[UndoRecord]]:
         """Who made or repeated proposals, by proposal."""
         found: dict[UUID, list[UndoRecord]] = {each: [] for each in proposals}
         for some in _parts(sorted(proposals)):
@@ -156,7 +158,7 @@ class SqlReverts:
         # not by the database: SQLite would rather read a tenant in order than sort a few rows
         return {about: sorted(notes, key=lambda note: note.id) for about, notes in found.items()}
 
-    async def turns(self, writer: Writer, user_id: str, since: datetime) -> list[Turn]:
+    async def turns(self, writer: RevertedWriter, user_id: str, since: datetime) -> list[Turn]:
         """A user's turns that the writer recorded since a moment."""
         t = tables.turns.c
         own = sa.or_(*(sa.and_(*each) for each in _recorded(writer)))
@@ -232,7 +234,7 @@ class SqlReverts:
                 found[row.from_id] = found.get(row.from_id, frozenset()) | {row.to_id}
         return found
 
-    async def rejected(self, user_id: str, but: Collection[UUID]) -> list[Memory]:
+    async def rejected_memories(self, user_id: str, but: Collection[UUID]) -> list[Memory]:
         """What a person rejected of a user, but for some."""
         m = tables.memories.c
         statement = sa.select(*write_statements.MEMORY).where(
@@ -248,7 +250,7 @@ class SqlReverts:
         statement = sa.select(tables.user_context).where(c.tenant_id == self._tenant, c.user_id == user_id)
         return [context_field_of(dict(row)) for row in (await self._session.execute(statement)).mappings()]
 
-    async def spoken(self, user_id: str) -> list[tuple[str, str, UUID]]:
+    async def corroborations(self, user_id: str) -> list[tuple[str, str, UUID]]:
         """What corroborates benign fields of a user: field, value and turn."""
         s = tables.context_signals.c
         statement = sa.select(s.field, s.value_hash, s.turn_id).where(s.tenant_id == self._tenant, s.user_id == user_id)
@@ -353,13 +355,13 @@ class SqlReverts:
             these = (p.tenant_id == self._tenant, p.id.in_(some))
             await self._session.execute(sa.update(tables.consent_proposals).where(*these).values(**undecided))
 
-    async def buried(self, user_id: str, since: datetime) -> list[Buried]:
+    async def tombstones_since(self, user_id: str, since: datetime) -> list[RejectedValue]:
         """Values of a user that were buried since a moment."""
         b = tables.tombstones.c
         statement = sa.select(b.id, b.category, b.value_hash.label("key"), b.actor, b.ts).where(
             b.tenant_id == self._tenant, b.scope == user_id, b.ts >= since
         )
-        return [Buried(**row) for row in (await self._session.execute(statement)).mappings()]
+        return [RejectedValue(**row) for row in (await self._session.execute(statement)).mappings()]
 
     async def lift(self, graves: Collection[UUID]) -> None:
         """Take back what was buried."""
@@ -392,7 +394,7 @@ class SqlReverts:
         gone = sa.delete(tables.entity_aliases).where(
             a.tenant_id == self._tenant, a.entity_id == entity_id, a.alias_key == alias_key
         )
-        return await self._session.changed(gone) > 0
+        return await self._session.rows_changed(gone) > 0
 
     async def unfold(self, before: Mapping[str, Any]) -> bool:
         """Take an entity out of another again; False when that one is gone, or the name is taken."""
@@ -434,7 +436,7 @@ class SqlReverts:
             await self._session.execute(sa.delete(tables.memory_entities).where(*left))
         return True
 
-    async def mark(self, receipt: UUID, deeds: Sequence[Deed], noted: Sequence[UndoRecord]) -> None:
+    async def mark(self, receipt: UUID, deeds: Sequence[RecordedChange], noted: Sequence[UndoRecord]) -> None:
         """Note that changes are taken back."""
         there = [deed.id for deed in deeds if deed.changes is not None] + [each.id for each in noted]
         for some in _parts(sorted(there)):
@@ -458,7 +460,7 @@ class SqlReverts:
             these = (_O.tenant_id == self._tenant, _O.user_id == user_id, _O.reverted_by.in_(some))
             await self._session.execute(sa.update(tables.undo_records).where(*these).values(reverted_by=None))
 
-    async def refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
+    async def count_refused(self, user_id: str, since: datetime, categories: Collection[str] | None) -> int:
         """How many writes of a user, in some categories or all, were refused since a moment, whoever sent them."""
         """Count refused writes for a user since a moment, by any sender, in the given categories or in all."""
         e = tables.events.c
@@ -470,7 +472,7 @@ class SqlReverts:
         found: int = (await self._session.execute(statement)).scalar_one()
         return found
 
-    async def keys_made(self, writer: Writer) -> list[str]:
+    async def keys_made(self, writer: RevertedWriter) -> list[str]:
         """Keys that the writer made or renewed since."""
         k = tables.key_history.c
         own = k.by_key == writer.key_id if writer.key_id else k.by_key.in_(sorted(writer.keys))
@@ -479,7 +481,7 @@ class SqlReverts:
         )
         return sorted(set((await self._session.execute(statement)).scalars()) - {writer.key_id})
 
-    async def checkpoints(self, writer: Writer, users: Collection[str] | None) -> int:
+    async def checkpoints(self, writer: RevertedWriter, users: Collection[str] | None) -> int:
         """How many checkpoints and supervisors' states of some or all users are as the writer saved them since."""
         found = 0
         for table, moment in ((tables.checkpoints, "created_at"), (tables.supervisor_checkpoints, "updated_at")):
@@ -493,7 +495,7 @@ class SqlReverts:
         return found
 
 
-def _recorded(writer: Writer) -> list[tuple[sa.ColumnElement[bool], ...]]:
+def _recorded(writer: RevertedWriter) -> list[tuple[sa.ColumnElement[bool], ...]]:
     """Which turns are the writer's, each way: only their keys are noted, or of a token its subject."""
     t = tables.turns.c
     if writer.key_id is not None:
@@ -502,10 +504,10 @@ def _recorded(writer: Writer) -> list[tuple[sa.ColumnElement[bool], ...]]:
     return [*((t.key_id == key,) for key in sorted(writer.keys)), by_token]
 
 
-def _deed_of(row: Mapping[str, Any]) -> Deed:
+def _deed_of(row: Mapping[str, Any]) -> RecordedChange:
     meta: Mapping[str, Any] = row["meta"]
     changes = None if row["undo"] is None else row["changes"]
-    return Deed(
+    return RecordedChange(
         row["id"], row["memory_id"], row["of_user"] or "", HistoryEvent(row["event"]), row["actor"], meta.get("key"),
         row["ts"], row["old_ref"], row["new_ref"], meta, changes, row["said"], row["reverted_by"],
     )  # fmt: skip

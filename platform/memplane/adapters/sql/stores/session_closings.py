@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.rows import TURN_COLUMNS, turn_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.turns.session_records import Closing, Resting, Unread
 
 _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
@@ -20,7 +20,7 @@ _KEY = ("tenant_id", "user_id", "thread_id")
 class SqlClosings:
     """What is noted of conversations when they are closed, a row for each."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -40,7 +40,7 @@ class SqlClosings:
             statement = statement.where(r.user_id == user_id)
         return [Resting(**row) for row in (await self._session.execute(statement)).mappings()]
 
-    async def begun(self, user_id: str, thread_id: str) -> datetime | None:
+    async def began_at(self, user_id: str, thread_id: str) -> datetime | None:
         """When the first turn of a conversation was recorded; ``None`` when none is there."""
         t = tables.turns.c
         statement = (
@@ -100,7 +100,7 @@ class SqlClosings:
         statement = sa.select(s.user_id, s.thread_id, s.facts_seq).where(*self._these(keys))
         return {(row.user_id, row.thread_id): row.facts_seq for row in await self._session.execute(statement)}
 
-    async def consolidated(self, parts: Sequence[Unread]) -> None:
+    async def mark_consolidated(self, parts: Sequence[Unread]) -> None:
         """Note that parts of conversations were consolidated."""
         if not parts:
             return
@@ -117,7 +117,7 @@ class SqlClosings:
         if keys:
             await self._session.execute(sa.update(tables.sessions).where(*self._these(keys)).values(facts_after=until))
 
-    async def left(self, turn_ids: Sequence[UUID]) -> frozenset[UUID]:
+    async def remaining(self, turn_ids: Sequence[UUID]) -> frozenset[UUID]:
         """Those of some turns that are there."""
         t = tables.turns.c
         statement = sa.select(t.id).where(t.tenant_id == self._tenant, t.id.in_(sorted(turn_ids)))

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.rows import TURN_COLUMNS, proposal_of, turn_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MANY, Session
+from memplane.adapters.sql.session import MANY, SqlSession
 from memplane.application.records import Proposal
 from memplane.application.turns.turn_deletion_ports import KeptAnswer
 from memplane.domain.memory.memory import Turn
@@ -22,7 +22,7 @@ _TURN = [tables.turns.c[name] for name in TURN_COLUMNS]
 class SqlRemovals:
     """What the deletion of a turn reads and removes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -33,7 +33,7 @@ class SqlRemovals:
         row = (await self._session.execute(statement.with_for_update())).mappings().one_or_none()
         return None if row is None else turn_of(dict(row))
 
-    async def said(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
+    async def turns_of(self, user_id: str, turn_ids: Collection[UUID]) -> list[Turn]:
         """Those of some turns that are there and a user's, in the order of their ids."""
         t = tables.turns.c
         found: list[Turn] = []
@@ -130,7 +130,7 @@ class SqlRemovals:
                 here = (k.tenant_id == self._tenant, k.key_id == kept.key_id, k.idempotency_key == kept.name)
                 await self._session.execute(sa.update(tables.idempotency_keys).where(*here).values(answer=dict(answer)))
 
-    async def buried(self, user_id: str, where: str, keys: Collection[str]) -> frozenset[str]:
+    async def tombstoned_keys(self, user_id: str, where: str, keys: Collection[str]) -> frozenset[str]:
         """Those of some keys that are buried."""
         b = tables.tombstones.c
         wanted, found = sorted(keys), set[str]()

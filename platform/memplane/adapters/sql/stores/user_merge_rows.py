@@ -65,12 +65,12 @@ def key_columns(table: sa.Table, user: sa.Column[Any]) -> list[sa.Column[Any]]:
     return [column for column in table.primary_key.columns if column.name not in {"tenant_id", user.name}]
 
 
-def recorded(row: Mapping[str, Any]) -> dict[str, Any]:
+def row_to_json(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as JSON has it, without its tenant."""
     return {name: _plain(value) for name, value in row.items() if name != "tenant_id"}
 
 
-def restored(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def row_from_json(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
     """A recorded row as the table has it, without its tenant."""
     return {name: _read(table.c[name], value) for name, value in row.items()}
 

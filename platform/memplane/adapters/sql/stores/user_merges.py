@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MENTIONS, Session
+from memplane.adapters.sql.session import MENTIONS, SqlSession
 from memplane.adapters.sql.stores.memory_stores import thread_key
 from memplane.adapters.sql.stores.user_merge_rows import (
     CHECKPOINTS,
@@ -21,15 +21,15 @@ from memplane.adapters.sql.stores.user_merge_rows import (
     key_columns,
     parts,
     plain_key,
-    recorded,
+    row_to_json,
 )
 from memplane.adapters.sql.stores.user_unmerges import TakingBack
-from memplane.application.users.user_merge_ports import Counts, Recorded, Returned
+from memplane.application.users.user_merge_ports import Counts, MergedMemoryRecord, UnmergeCounts
 from memplane.domain.identity.user_merges import Presence, UserMerge, joined_presence, renamed_threads
 from memplane.domain.jobs.job_definitions import ON_DEMAND
 from memplane.domain.memory.memory import Memory, State, new_id
 
-Reread = Callable[[Session, Sequence[str]], Awaitable[None]]
+Reread = Callable[[SqlSession, Sequence[str]], Awaitable[None]]
 """Has what is remembered of users' memories and turns read anew."""
 _ENTRIES = 1_000
 """Entries of one row of the record."""
@@ -41,7 +41,7 @@ _U = tables.user_merges.c
 class SqlUserMerges:
     """Merges of users, and the rows that they moved."""
 
-    def __init__(self, session: Session, reread: Reread) -> None:
+    def __init__(self, session: SqlSession, reread: Reread) -> None:
         self._session = session
         self._tenant = session.tenant
         self._reread = reread
@@ -61,7 +61,7 @@ class SqlUserMerges:
         )
         return sorted((await self._session.execute(found)).scalars())
 
-    async def listed(
+    async def page(
         self, user_id: str | None, among: Collection[str] | None, before: UUID | None, limit: int
     ) -> list[UserMerge]:
         """Merges, standing and undone ones, newest first."""
@@ -104,9 +104,9 @@ class SqlUserMerges:
         moving = Moving(self._session, merge)
         await moving.threads()
         for table, column in LISTED.items():
-            await moving.listed(table, column)
+            await moving.move_rows(table, column)
         for table, (column, same) in FOLDED.items():
-            await moving.folded(table, column, same, multiple)
+            await moving.move_unless_equal(table, column, same, multiple)
         await moving.entities()
         await moving.memories()
         await moving.counters(away)
@@ -115,7 +115,7 @@ class SqlUserMerges:
         await self._reread(self._session, [merge.from_user, merge.into_user])
         return dict(moving.counts)
 
-    async def record(self, merge: UserMerge, memories: Sequence[Recorded]) -> None:
+    async def record(self, merge: UserMerge, memories: Sequence[MergedMemoryRecord]) -> None:
         """Record which memories a merge moved and changed."""
         await self._record(
             merge, "memories", [[str(each.id), each.version, each.moved, dict(each.changes)] for each in memories]
@@ -153,7 +153,7 @@ class SqlUserMerges:
                 return merge_of(dict(row))
         return None
 
-    async def move_back(self, merge: UserMerge) -> Returned:
+    async def move_back(self, merge: UserMerge) -> UnmergeCounts:
         """Give back what moved and was not changed since, and forget what was recorded."""
         done = await TakingBack(self._session, merge)()
         await self._forget([merge.id])
@@ -196,7 +196,7 @@ class Moving:
         counts: by table, how many rows were folded into rows of the other user.
     """
 
-    def __init__(self, session: Session, merge: UserMerge) -> None:
+    def __init__(self, session: SqlSession, merge: UserMerge) -> None:
         self._session = session
         self._tenant = session.tenant
         self._merge = merge
@@ -234,7 +234,7 @@ class Moving:
                 await self._update(table, table.c.user_id)
         await self._session.execute(sa.delete(tables.thread_revision).where(*mine))
 
-    async def listed(self, table: sa.Table, column: sa.Column[Any]) -> None:
+    async def move_rows(self, table: sa.Table, column: sa.Column[Any]) -> None:
         """Rows that move as they are."""
         columns: list[sa.ColumnElement[Any]] = [*key_columns(table, column)] or [sa.literal(1)]
         keys = sa.select(*columns).where(*self._mine(table, column))
@@ -243,7 +243,7 @@ class Moving:
         self.record[table.name] = [plain_key(row) for row in await self._session.execute(keys)]
         await self._update(table, column)
 
-    async def folded(
+    async def move_unless_equal(
         self, table: sa.Table, column: sa.Column[Any], same: Iterable[str], multiple: Collection[str]
     ) -> None:
         """Rows that move unless the other user has the same; of a field with one value the other user's holds."""
@@ -259,12 +259,12 @@ class Moving:
         )
         taken = (*self._mine(table, column), there)
         rows = (await self._session.execute(sa.select(table).where(*taken))).mappings()
-        dropped = [recorded(dict(row)) for row in rows]
+        dropped = [row_to_json(dict(row)) for row in rows]
         self.counts[table.name] += len(dropped)
         if dropped:
             await self._session.execute(sa.delete(table).where(*taken))
         self.record[f"dropped {table.name}"] = dropped
-        await self.listed(table, column)
+        await self.move_rows(table, column)
 
     async def entities(self) -> None:
         """Entities; of one that the other user has too the mentions and aliases go to that one."""
@@ -281,10 +281,11 @@ class Moving:
         names = await self._aliases([*into, *into.values()])
         added = await self._join(into, names)
         self.record["folded"] = [
-            recorded(row) | {"aliases": names.get(row["id"], []), "added": added.get(row["into"], [])} for row in rows
+            row_to_json(row) | {"aliases": names.get(row["id"], []), "added": added.get(row["into"], [])}
+            for row in rows
         ]
         self.counts[tables.entities.name] += len(rows)
-        await self.listed(tables.entities, tables.entities.c.user_id)
+        await self.move_rows(tables.entities, tables.entities.c.user_id)
 
     async def _aliases(self, ids: Sequence[UUID]) -> dict[UUID, list[list[str]]]:
         a, found = tables.entity_aliases.c, dict[UUID, list[list[str]]]()

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MENTIONS, Session
+from memplane.adapters.sql.session import MENTIONS, SqlSession
 from memplane.adapters.sql.stores.memory_stores import thread_key
 from memplane.adapters.sql.stores.reverts import SqlReverts
 from memplane.adapters.sql.stores.user_merge_rows import (
@@ -20,9 +20,9 @@ from memplane.adapters.sql.stores.user_merge_rows import (
     key_columns,
     key_of,
     parts,
-    restored,
+    row_from_json,
 )
-from memplane.application.users.user_merge_ports import Recorded, Returned
+from memplane.application.users.user_merge_ports import MergedMemoryRecord, UnmergeCounts
 from memplane.domain.identity.user_merges import UserMerge
 from memplane.domain.memory.memory import Memory, State, new_id
 from memplane.domain.memory.undo_records import with_fields
@@ -31,7 +31,7 @@ from memplane.domain.memory.undo_records import with_fields
 class TakingBack:
     """The rows of one merge, given back table by table."""
 
-    def __init__(self, session: Session, merge: UserMerge) -> None:
+    def __init__(self, session: SqlSession, merge: UserMerge) -> None:
         self._session = session
         self._tenant = session.tenant
         self._merge = merge
@@ -40,7 +40,7 @@ class TakingBack:
         self._returned: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
 
-    async def __call__(self) -> Returned:
+    async def __call__(self) -> UnmergeCounts:
         """Give back what was not changed since."""
         r = tables.user_merge_rows.c
         found = sa.select(r.name, r.entries).where(r.tenant_id == self._tenant, r.merge_id == self._merge.id)
@@ -55,7 +55,7 @@ class TakingBack:
         for table, (column, _) in FOLDED.items():
             await self._listed(table, column)
             await self._put_again(table)
-        return Returned(memories, +self._returned, +self._kept)
+        return UnmergeCounts(memories, +self._returned, +self._kept)
 
     async def _threads(self) -> None:
         """Threads that were not continued, without what they were told since: who asks for that loads its context."""
@@ -89,7 +89,7 @@ class TakingBack:
                 values: dict[str, Any] = {"user_id": self._merge.from_user, "thread_id": self._name(table.c.thread_id)}
                 if table is tables.turns:
                     values["thread_key"] = sa.case(keys, value=t.thread_id)
-                done = await self._session.changed(sa.update(table).where(*mine).values(values))
+                done = await self._session.rows_changed(sa.update(table).where(*mine).values(values))
                 self._returned[table.name] += done
             await self._session.execute(sa.delete(tables.thread_revision).where(*there))
 
@@ -119,7 +119,7 @@ class TakingBack:
 
     async def _memories(self) -> list[Memory]:
         """Memories that have the version with which the merge left them, with the fields that they had before."""
-        entries = [Recorded(UUID(name), version, moved, changes) for name, version, moved, changes in
+        entries = [MergedMemoryRecord(UUID(name), version, moved, changes) for name, version, moved, changes in
                    self._record.get("memories", ())]  # fmt: skip
         there = await self._unchanged(entries)
         self._kept["memories"] += len(entries) - len(there)
@@ -146,7 +146,7 @@ class TakingBack:
         await reverts.replace([(replace(each, version=each.version + 1), None) for each in free])
         return await reverts.memories(moved)
 
-    async def _unchanged(self, entries: Sequence[Recorded]) -> set[UUID]:
+    async def _unchanged(self, entries: Sequence[MergedMemoryRecord]) -> set[UUID]:
         m, found = tables.memories.c, set[UUID]()
         wanted = {each.id: each.version for each in entries}
         for some in parts(sorted(wanted)):
@@ -179,7 +179,7 @@ class TakingBack:
             back = sa.update(tables.entities).where(
                 e.tenant_id == self._tenant, e.id.in_(some), e.user_id == self._merge.into_user
             )
-            self._returned["entities"] += await self._session.changed(back.values(user_id=self._merge.from_user))
+            self._returned["entities"] += await self._session.rows_changed(back.values(user_id=self._merge.from_user))
         await self._copied({name: mine[name] for name in mine.keys() - (moved - shared)}, folded)
         await self._unnamed(folded.values())
 
@@ -252,7 +252,7 @@ class TakingBack:
             mine = [table.c.tenant_id == self._tenant, column == self._merge.into_user, *self._as_it_was(table)]
             if columns:
                 mine.append(sa.tuple_(*columns).in_([key_of(columns, entry) for entry in some]))
-            done += await self._session.changed(sa.update(table).where(*mine).values(values))
+            done += await self._session.rows_changed(sa.update(table).where(*mine).values(values))
         self._returned[table.name] += done
         self._kept[table.name] += len(entries) - done
 
@@ -282,7 +282,7 @@ class TakingBack:
     async def _put_again(self, table: sa.Table) -> None:
         """Rows that gave way to those of the other user."""
         rows = [
-            restored(table, each) | {"tenant_id": self._tenant}
+            row_from_json(table, each) | {"tenant_id": self._tenant}
             for each in self._record.get(f"dropped {table.name}", ())
         ]
         for some in parts(rows):

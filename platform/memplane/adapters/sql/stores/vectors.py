@@ -8,12 +8,12 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.rows import TEXT_COLUMNS, text_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.jobs.vector_records import Kind, Text
 from memplane.application.recall.search_material import Vector
 from memplane.domain.ranking.embedding_models import Column
 
-Alone = Callable[[Session], Awaitable[None]]
+Alone = Callable[[SqlSession], Awaitable[None]]
 _MANY = 500
 
 
@@ -25,7 +25,7 @@ def vectors_of(tenant: str) -> str:
 class SqlVectors:
     """All of a tenant's vectors, whatever state their texts are in."""
 
-    def __init__(self, session: Session, alone: Alone | None) -> None:
+    def __init__(self, session: SqlSession, alone: Alone | None) -> None:
         self._session = session
         self._tenant = session.tenant
         self._alone = alone

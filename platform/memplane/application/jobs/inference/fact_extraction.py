@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any, Literal
 
 from memplane.application.jobs.inference.language_model import Instructions
-from memplane.application.jobs.inference.llm_budget import Thinking
-from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.inference.llm_budget import LlmBudget
+from memplane.application.jobs.job_records import TokensSpent
 from memplane.application.limits.offload import offload
 from memplane.application.turns.extraction import speaker_name
 from memplane.application.turns.session_records import Unread
 from memplane.domain.errors import BudgetSpent, ModelFailed, ModelUnavailable
-from memplane.domain.jobs.job_definitions import FactRules, Mode
+from memplane.domain.jobs.job_definitions import FactMode, FactRules
 from memplane.domain.language.extraction.fact_grounding import (
     MOST_FACTS,
     Noted,
@@ -23,7 +23,7 @@ from memplane.domain.language.extraction.fact_grounding import (
     is_worth_asking,
 )
 from memplane.domain.memory.memory import Role, Turn
-from memplane.domain.ranking.fencing import quoted
+from memplane.domain.ranking.fencing import quote_text
 
 NO_MODEL, SPENT, UNAVAILABLE = "no model", "budget spent", "model unavailable"
 MOST_TOKENS = 1_000
@@ -58,7 +58,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FactAnswer:
     """What came of asking.
 
     Attributes:
@@ -70,7 +70,7 @@ class Found:
     """
 
     facts: tuple[Noted, ...] = ()
-    spent: Spent = field(default_factory=Spent)
+    spent: TokensSpent = field(default_factory=TokensSpent)
     skipped: str | None = None
     again: datetime | None = None
     asked: bool = False
@@ -84,7 +84,7 @@ class Notes:
         instructions: what it is told to do.
     """
 
-    def __init__(self, thinking: Thinking, instructions: Instructions) -> None:
+    def __init__(self, thinking: LlmBudget, instructions: Instructions) -> None:
         self._thinking = thinking
         self._instructions = instructions
 
@@ -95,7 +95,7 @@ class Notes:
 
     async def of(
         self, tenant: str, unread: Unread, categories: Sequence[str], rules: FactRules, room: int, as_of: datetime
-    ) -> Found:
+    ) -> FactAnswer:
         """What a person stated in a part of a conversation, as far as a model says so and the words bear it out.
 
         Args:
@@ -108,13 +108,13 @@ class Notes:
         """
         size = sum(len(turn.text) for turn in unread.turns)
         stated = await offload(size, _stated, unread.turns)
-        if rules.mode is Mode.RULES or not categories or not is_worth_asking(stated.values()):
-            return Found()
+        if rules.mode is FactMode.RULES or not categories or not is_worth_asking(stated.values()):
+            return FactAnswer()
         if self._thinking.name is None:
-            return Found(skipped=NO_MODEL)
+            return FactAnswer(skipped=NO_MODEL)
         tomorrow = datetime.combine(as_of.date() + timedelta(days=1), time(), UTC)
         if room <= 0:
-            return Found(skipped=SPENT, again=tomorrow if rules.user_per_day else None)
+            return FactAnswer(skipped=SPENT, again=tomorrow if rules.user_per_day else None)
         prompt = self._instructions.about(_shown(unread.turns))
         try:
             answer = await self._thinking.ask(
@@ -122,14 +122,14 @@ class Notes:
             )
         except BudgetSpent as error:  # one that no day's budget suffices for is never asked
             never = int(str(error.extra["needed"])) > int(str(error.extra["cap"]))
-            return Found(skipped=SPENT, again=None if never else tomorrow)
+            return FactAnswer(skipped=SPENT, again=None if never else tomorrow)
         except ModelFailed as error:
-            spent = Spent(error.input_tokens, error.output_tokens)
+            spent = TokensSpent(error.input_tokens, error.output_tokens)
             again = as_of + LATER if isinstance(error, ModelUnavailable) else None  # else it would say it again
-            return Found(spent=spent, skipped=UNAVAILABLE, again=again, asked=True)
-        spent = Spent(answer.input_tokens, answer.output_tokens)
+            return FactAnswer(spent=spent, skipped=UNAVAILABLE, again=again, asked=True)
+        spent = TokensSpent(answer.input_tokens, answer.output_tokens)
         facts = await offload(size, _believed, answer.value.facts, unread.turns, stated)
-        return Found(tuple(facts), spent, asked=True)
+        return FactAnswer(tuple(facts), spent, asked=True)
 
 
 @cache
@@ -161,7 +161,7 @@ def _shown(turns: Sequence[Turn]) -> str:
         if turn.role in SHOWN and turn.vouched:
             words = " ".join(turn.text.split())[: SHOWN[turn.role]]
             lines.append(
-                f"[{number}] {_NAMES[turn.role]}, {turn.event_time or turn.recorded_at:%Y-%m-%d}: {quoted(words)}"
+                f"[{number}] {_NAMES[turn.role]}, {turn.event_time or turn.recorded_at:%Y-%m-%d}: {quote_text(words)}"
             )
     return "\n".join(lines)
 

@@ -8,27 +8,27 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from memplane.application.consent.proposals import QUEUED, held_back, stated_in
+from memplane.application.consent.proposals import QUEUED, require_consent, stated_in
 from memplane.application.erasure.user_tombstones import gone_since
-from memplane.application.jobs.inference.language_model import Prompt
-from memplane.application.jobs.inference.llm_budget import Thinking
-from memplane.application.jobs.job_records import Spent
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.inference.language_model import ModelPrompt
+from memplane.application.jobs.inference.llm_budget import LlmBudget
+from memplane.application.jobs.job_records import TokensSpent
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.jobs.user_job_records import Newcomer, News
 from memplane.application.memories.gateway import Gateway, Write
-from memplane.application.memories.placement import Fresh, place
+from memplane.application.memories.placement import Candidate, place
 from memplane.application.memories.service import NewMemory, prepare
-from memplane.application.memories.supersession import Placed
+from memplane.application.memories.supersession import PendingWrites
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.domain.errors import (
     BudgetSpent,
-    Conflict,
-    Invalid,
+    InvalidRequest,
     MemplaneError,
     ModelAnswerInvalid,
     ModelUnavailable,
     NoModel,
+    StateConflict,
 )
 from memplane.domain.identity.principal import Principal
 from memplane.domain.jobs.inference_checks import Piece, readers_share, standing
@@ -63,7 +63,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class InferenceNote:
     """What came of thinking about a user.
 
     Attributes:
@@ -76,7 +76,7 @@ class Thought:
 
     drafts: tuple[Draft, ...] = ()
     dropped: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: TokensSpent = field(default_factory=TokensSpent)
     skipped: str | None = None
     finished: bool = True
 
@@ -105,7 +105,7 @@ class About:
         return self.scope.filters.user_id or ""
 
 
-class Conclude(Protocol):
+class InferenceRule(Protocol):
     """What a job concludes of one user.
 
     Attributes:
@@ -126,12 +126,12 @@ class Conclude(Protocol):
         """Who is due."""
         ...
 
-    async def think(self, about: About) -> Thought:
+    async def think(self, about: About) -> InferenceNote:
         """Read what there is of a user, and think about it; no transaction is open meanwhile."""
         ...
 
 
-class Concluding:
+class InferenceJob:
     """Prepares the batches of such a job: users of whom there is something new are thought about one by one.
 
     Whoever is done is noted with the moment by which the run decides, in the transaction that stores what came of it
@@ -140,8 +140,8 @@ class Concluding:
     """
 
     def __init__(
-        self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock, thinking: Thinking,
-        conclude: Conclude,
+        self, storage: Storage, policies: Policies, gateway: Gateway, clock: Clock, thinking: LlmBudget,
+        conclude: InferenceRule,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._policies = policies
@@ -174,7 +174,7 @@ class Concluding:
         ended = not conclude.by_rule and (NO_ANSWER in skipped or set(skipped) == {NO_BUDGET})
         batch = _Batch(conclude, news, began, tuple(kept), None if ended else following, self._without)
 
-        async def step(write: Write, decided_at: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, decided_at: datetime, _place: str | None) -> JobBatch:
             return await _written(write, batch, decided_at)
 
         return step
@@ -184,7 +184,7 @@ class Concluding:
         """Why the part of the work that needs a model is left out from the beginning."""
         return NO_MODEL if self._thinking.name is None else None
 
-    async def _kept(self, about: About, thought: Thought, now: datetime) -> "_Kept":
+    async def _kept(self, about: About, thought: InferenceNote, now: datetime) -> "_Kept":
         """A thought with its memories as they may be stored; what the policy refuses is dropped."""
         memories: list[tuple[Memory, tuple[Stated, ...], Draft]] = []
         for draft in thought.drafts:
@@ -220,13 +220,13 @@ class _Ready:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     about: About
-    thought: Thought
+    thought: InferenceNote
     ready: tuple[_Ready, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    conclude: Conclude
+    conclude: InferenceRule
     news: News
     began: datetime
     kept: tuple[_Kept, ...]
@@ -249,21 +249,21 @@ def _next(found: Sequence[Newcomer]) -> tuple[list[Newcomer], str | None]:
 def _nothing(counted: str, skipped: str | None) -> Step:
     """Nobody is thought about: no agent of the policy writes such a thing, or there is no model for it."""
 
-    async def step(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
-        return Batch({"users": 0, counted: 0, "merged": 0, "dropped": 0}, skipped=skipped)
+    async def step(_write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
+        return JobBatch({"users": 0, counted: 0, "merged": 0, "dropped": 0}, skipped=skipped)
 
     return step
 
 
-async def _written(write: Write, batch: _Batch, as_of: datetime) -> Batch:
+async def _written(write: Write, batch: _Batch, as_of: datetime) -> JobBatch:
     """Store what was concluded, of each user for whom nobody did meanwhile, in a savepoint of its own."""
     job, counted = batch.conclude.job, batch.conclude.counted
     users = {each.about.user_id for each in batch.kept}
     await write.uow.lock_users(users)
-    done = await write.uow.job_users.done(job, users)
+    done = await write.uow.job_users.last_done(job, users)
     erased = await gone_since(write.uow.erasures, dict.fromkeys(users, batch.began))
     counts: Counter[str] = Counter({"users": 0, counted: 0, "merged": 0, "dropped": 0})
-    spent, skipped = Spent(), batch.skipped
+    spent, skipped = TokensSpent(), batch.skipped
     for each in batch.kept:
         user, thought = each.about.user_id, each.thought
         spent, skipped = spent + thought.spent, thought.skipped or skipped
@@ -274,14 +274,14 @@ async def _written(write: Write, batch: _Batch, as_of: datetime) -> Batch:
         if thought.finished:
             counts["users"] += 1
             await write.uow.job_users.keep(job, user, as_of)
-    return Batch(dict(counts), batch.following, spent=spent, skipped=skipped)
+    return JobBatch(dict(counts), batch.following, spent=spent, skipped=skipped)
 
 
 async def _stored(write: Write, kept: _Kept, counted: str) -> Counter[str]:
     """Store a user's conclusions whose sources are still as they were read; what became of them."""
     counts: Counter[str] = Counter()
     there = await _unchanged(write, kept) if kept.ready else frozenset()
-    placed = Placed()
+    placed = PendingWrites()
     for ready in kept.ready:
         if not all(piece.id in there for piece in ready.draft.pieces):
             counts["dropped"] += 1
@@ -289,9 +289,9 @@ async def _stored(write: Write, kept: _Kept, counted: str) -> Counter[str]:
         memory = replace(ready.memory, recorded_at=write.now, updated_at=write.now)
         try:
             async with write.attempt():
-                done = await held_back(write, memory, ready.stated, write.policy.allowlist(kept.about.agent).read)
-                done = done or await place(write, Fresh(memory, ready.material, kept.about.agent, placed))
-        except (Conflict, Invalid) as error:
+                done = await require_consent(write, memory, ready.stated, write.policy.allowlist(kept.about.agent).read)
+                done = done or await place(write, Candidate(memory, ready.material, kept.about.agent, placed))
+        except (StateConflict, InvalidRequest) as error:
             logger.info("a conclusion is not kept: %s", error.code)
             counts["dropped"] += 1
             continue
@@ -309,7 +309,7 @@ async def _unchanged(write: Write, kept: _Kept) -> frozenset[UUID]:
     turns = [each.id for each in units.values() if isinstance(each, Turn)]
     found = await write.uow.job_users.there(kept.about.user_id, turns) if turns else frozenset[UUID]()
     memories = {each.id: each for each in units.values() if isinstance(each, Memory)}
-    locked = await write.uow.upkeep.locked(sorted(memories)) if memories else []
+    locked = await write.uow.upkeep.lock_active(sorted(memories)) if memories else []
     same = {
         each.id
         for each in locked
@@ -329,30 +329,30 @@ def of_type(scope: Scope, kind: MemoryType) -> Scope:
     return replace(scope, turns=False, filters=replace(scope.filters, types=(kind,)))
 
 
-async def answered(
-    thinking: Thinking, about: About, prompt: Prompt, kind: type[T], most_tokens: int
-) -> tuple[T | None, Thought]:
+async def ask_model(
+    thinking: LlmBudget, about: About, prompt: ModelPrompt, kind: type[T], most_tokens: int
+) -> tuple[T | None, InferenceNote]:
     """Ask a model about a user: its answer, or none, and what is to be noted of having asked.
 
     A user about whom it answers nothing that can be read has had their turn; who could not be asked about has not.
     """
     if thinking.name is None:
-        return None, Thought(skipped=NO_MODEL)
+        return None, InferenceNote(skipped=NO_MODEL)
     try:
         answer = await thinking.ask(about.principal.tenant, about.user_id, prompt, kind, most_tokens)
     except NoModel:
-        return None, Thought(skipped=NO_MODEL, finished=False)
+        return None, InferenceNote(skipped=NO_MODEL, finished=False)
     except BudgetSpent:
-        return None, Thought(skipped=NO_BUDGET, finished=False)
+        return None, InferenceNote(skipped=NO_BUDGET, finished=False)
     except ModelUnavailable as error:
-        spent = Spent(error.input_tokens, error.output_tokens)
-        return None, Thought(spent=spent, skipped=NO_ANSWER, finished=False)
+        spent = TokensSpent(error.input_tokens, error.output_tokens)
+        return None, InferenceNote(spent=spent, skipped=NO_ANSWER, finished=False)
     except ModelAnswerInvalid as error:
-        return None, Thought(dropped=1, spent=Spent(error.input_tokens, error.output_tokens))
-    stamp = Spent(answer.input_tokens, answer.output_tokens)
-    return answer.value, Thought(spent=stamp)
+        return None, InferenceNote(dropped=1, spent=TokensSpent(error.input_tokens, error.output_tokens))
+    stamp = TokensSpent(answer.input_tokens, answer.output_tokens)
+    return answer.value, InferenceNote(spent=stamp)
 
 
-def stamped(thinking: Thinking, prompt: Prompt) -> Mapping[str, object]:
+def provenance_of(thinking: LlmBudget, prompt: ModelPrompt) -> Mapping[str, object]:
     """What a memory carries of how it was made."""
     return {"prompt": prompt.version, "model": thinking.name or ""}

@@ -4,9 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.inference.inference_job import About, Draft, Thought, answered, of_type, stamped
-from memplane.application.jobs.inference.language_model import Prompt
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.inference_job import (
+    About,
+    Draft,
+    InferenceNote,
+    ask_model,
+    of_type,
+    provenance_of,
+)
+from memplane.application.jobs.inference.language_model import ModelPrompt
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.application.jobs.user_job_records import News
 from memplane.application.memories.service import NewMemory
 from memplane.application.ports import Storage
@@ -56,7 +63,7 @@ class ConcludeInsights:
 
     job, category, counted, pause, by_rule = JOB, RELATIONSHIP, "insights", PAUSE, False
 
-    def __init__(self, storage: Storage, thinking: Thinking, ask: Callable[[str], Prompt]) -> None:
+    def __init__(self, storage: Storage, thinking: LlmBudget, ask: Callable[[str], ModelPrompt]) -> None:
         self._storage = storage
         self._thinking = thinking
         self._ask = ask
@@ -65,17 +72,17 @@ class ConcludeInsights:
         """Users who did, said or stated something since their last insights."""
         return News(JOB, (*_ACTIVITY, MemoryType.SEMANTIC), True, as_of - RECENT, as_of - PAUSE)
 
-    async def think(self, about: About) -> Thought:
+    async def think(self, about: About) -> InferenceNote:
         """Read the last activities, the new facts and the end of a conversation of the user, and ask about them."""
         pieces, heard = await self._read(about)
         if not pieces:
-            return Thought()
+            return InferenceNote()
         prompt = self._ask(material(pieces, heard))
-        answer, thought = await answered(self._thinking, about, prompt, Insights, TOKENS)
+        answer, thought = await ask_model(self._thinking, about, prompt, Insights, TOKENS)
         if answer is None:
             return thought
         drafts = [_draft(each, pieces, about) for each in answer.insights[:LOOKED_AT]]
-        stamp = stamped(self._thinking, prompt)
+        stamp = provenance_of(self._thinking, prompt)
         fit = [replace(each, new=replace(each.new, attributes=stamp)) for each in drafts if each is not None]
         kept = tuple(fit[:INSIGHTS])
         return replace(thought, drafts=kept, dropped=len(answer.insights) - len(kept))

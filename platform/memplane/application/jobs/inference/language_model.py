@@ -15,7 +15,7 @@ _RULE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class RenderedPrompt:
     """What goes to a model, instructions and data apart.
 
     Attributes:
@@ -28,7 +28,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class ModelPrompt:
     """What a model is asked.
 
     Attributes:
@@ -43,14 +43,14 @@ class Prompt:
     instructions: str = field(repr=False)
     text: str = field(repr=False)
 
-    def sent(self) -> Sent:
+    def render(self) -> RenderedPrompt:
         """The instructions with a rule about the data, and the data behind a fence that it cannot forge.
 
         The fence's delimiter is new each time, and named in the instructions alone.
         """
         delimiter = new_delimiter()
         lines = [visible(line) for line in self.text.split("\n")]
-        return Sent(f"{self.instructions}\n\n{_RULE.format(delimiter)}", fence(lines, delimiter, "Material"))
+        return RenderedPrompt(f"{self.instructions}\n\n{_RULE.format(delimiter)}", fence(lines, delimiter, "Material"))
 
 
 class Instructions(Protocol):
@@ -61,7 +61,7 @@ class Instructions(Protocol):
         """Which words exactly."""
         ...
 
-    def about(self, text: str) -> Prompt:
+    def about(self, text: str) -> ModelPrompt:
         """The prompt, about a text."""
         ...
 
@@ -93,11 +93,11 @@ class Model(Protocol):
         """What the operator calls it."""
         ...
 
-    def worst(self, prompt: Prompt, kind: type[object], most_tokens: int) -> int:
+    def worst(self, prompt: ModelPrompt, kind: type[object], most_tokens: int) -> int:
         """The most tokens that such a question may come to, read and written, over all requests for its answer."""
         ...
 
-    async def ask(self, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
+    async def ask(self, prompt: ModelPrompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """One answer in a shape; no transaction may be open meanwhile, it can take minutes.
 
         Args:

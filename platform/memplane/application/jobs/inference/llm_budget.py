@@ -5,21 +5,21 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from memplane.application.jobs.inference.language_model import Answer, Model, Prompt
-from memplane.application.jobs.job_records import Spent
+from memplane.application.jobs.inference.language_model import Answer, Model, ModelPrompt
+from memplane.application.jobs.job_records import TokensSpent
 from memplane.application.ports import Clock, Policies, Storage
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.errors import BudgetSpent, ModelFailed, NoModel
 from memplane.domain.identity.principal import Reach
 
-__all__ = ["TENANT", "Spent", "Thinking"]
+__all__ = ["TENANT", "LlmBudget", "TokensSpent"]
 
 T = TypeVar("T")
 TENANT = ""
 """As whose the tokens of a tenant as a whole are counted: no user has this name."""
 
 
-class Thinking:
+class LlmBudget:
     """A model within the budgets of tenant, user and day; asked while no transaction is open.
 
     Before a question the most that it may come to is reserved, in a short transaction of its own; after it, that is
@@ -55,7 +55,7 @@ class Thinking:
         if self.name is not None:
             await self._loaded()
 
-    async def ask(self, tenant: str, user_id: str, prompt: Prompt, kind: type[T], most_tokens: int) -> Answer[T]:
+    async def ask(self, tenant: str, user_id: str, prompt: ModelPrompt, kind: type[T], most_tokens: int) -> Answer[T]:
         """One answer in a shape, about what a user said.
 
         Args:
@@ -80,9 +80,9 @@ class Thinking:
         try:
             answer = await model.ask(prompt, kind, most_tokens)
         except ModelFailed as error:
-            await self._settle(tenant, user_id, moment, worst, Spent(error.input_tokens, error.output_tokens))
+            await self._settle(tenant, user_id, moment, worst, TokensSpent(error.input_tokens, error.output_tokens))
             raise
-        await self._settle(tenant, user_id, moment, worst, Spent(answer.input_tokens, answer.output_tokens))
+        await self._settle(tenant, user_id, moment, worst, TokensSpent(answer.input_tokens, answer.output_tokens))
         return answer
 
     async def _loaded(self) -> Model:
@@ -106,7 +106,7 @@ class Thinking:
                     needed=worst,
                 )
 
-    async def _settle(self, tenant: str, user_id: str, moment: datetime, worst: int, spent: Spent) -> None:
+    async def _settle(self, tenant: str, user_id: str, moment: datetime, worst: int, spent: TokensSpent) -> None:
         async def work(uow: UnitOfWork) -> None:
             for whose in (TENANT, user_id):
                 await uow.budgets.settle(whose, moment.date(), worst, spent)

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
-from memplane.application.jobs.inference.language_model import Prompt
-from memplane.application.jobs.inference.llm_budget import Spent, Thinking
+from memplane.application.jobs.inference.language_model import ModelPrompt
+from memplane.application.jobs.inference.llm_budget import LlmBudget, TokensSpent
 from memplane.domain.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable, NoModel
-from memplane.domain.jobs.pair_selection import Judgement, Pair
+from memplane.domain.jobs.pair_selection import Pair, PairRelation
 
 logger = logging.getLogger("memplane.jobs")
 TOGETHER = 10
@@ -52,26 +52,26 @@ class JudgedPairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PairJudgement:
     """What was made of a pair, and by which prompt; by rules without one."""
 
     pair: Pair
-    judgement: Judgement
+    judgement: PairRelation
     prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class PairAnswers:
     """What a model answered, what that took, and why it was asked no further."""
 
-    judged: tuple[Judged, ...] = ()
-    spent: Spent = field(default_factory=Spent)
+    judged: tuple[PairJudgement, ...] = ()
+    spent: TokensSpent = field(default_factory=TokensSpent)
     skipped: str | None = None
 
 
-async def asked(
-    thinking: Thinking, about: Callable[[str], Prompt], whose: tuple[str, str], pairs: Sequence[Pair]
-) -> Heard:
+async def judge_pairs(
+    thinking: LlmBudget, about: Callable[[str], ModelPrompt], whose: tuple[str, str], pairs: Sequence[Pair]
+) -> PairAnswers:
     """A model's word on pairs; what it has none on is left for another night.
 
     Args:
@@ -80,25 +80,26 @@ async def asked(
         whose: the tenant and the user.
         pairs: what is asked about.
     """
-    found: list[Judged] = []
-    spent = Spent()
+    found: list[PairJudgement] = []
+    spent = TokensSpent()
     for batch in batches(pairs):
         try:
-            answer = await thinking.ask(*whose, about(told(batch)), JudgedPairs, most_tokens(len(batch)))
+            answer = await thinking.ask(*whose, about(pairs_as_text(batch)), JudgedPairs, most_tokens(len(batch)))
         except NoModel:
-            return Heard(tuple(found), spent, "no model")
+            return PairAnswers(tuple(found), spent, "no model")
         except BudgetSpent:
-            return Heard(tuple(found), spent, "budget spent")
+            return PairAnswers(tuple(found), spent, "budget spent")
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             logger.warning("pairs were not compared by the model: %s", error.code)
-            spent += Spent(error.input_tokens, error.output_tokens)
-            return Heard(tuple(found), spent, "model unavailable")
-        spent += Spent(answer.input_tokens, answer.output_tokens)
-        said = {each.pair: Judgement(each.verdict) for each in answer.value.verdicts}
+            spent += TokensSpent(error.input_tokens, error.output_tokens)
+            return PairAnswers(tuple(found), spent, "model unavailable")
+        spent += TokensSpent(answer.input_tokens, answer.output_tokens)
+        said = {each.pair: PairRelation(each.verdict) for each in answer.value.verdicts}
         found += [
-            Judged(pair, said.get(number, Judgement.UNSURE), answer.prompt) for number, pair in enumerate(batch, 1)
+            PairJudgement(pair, said.get(number, PairRelation.UNSURE), answer.prompt)
+            for number, pair in enumerate(batch, 1)
         ]
-    return Heard(tuple(found), spent)
+    return PairAnswers(tuple(found), spent)
 
 
 def batches(pairs: Sequence[Pair]) -> list[Sequence[Pair]]:
@@ -107,15 +108,15 @@ def batches(pairs: Sequence[Pair]) -> list[Sequence[Pair]]:
     What one writes is read beside the other pairs of a batch, and could be written to sway what is said of them.
     """
     found: list[Sequence[Pair]] = []
-    for trusted in sorted({pair.trusted for pair in pairs}, reverse=True):
-        alike = [pair for pair in pairs if pair.trusted == trusted]
+    for trusted in sorted({pair.least_trust for pair in pairs}, reverse=True):
+        alike = [pair for pair in pairs if pair.least_trust == trusted]
         count = math.ceil(len(alike) / TOGETHER)
         size = math.ceil(len(alike) / count)
         found += [alike[start : start + size] for start in range(0, len(alike), size)]
     return found
 
 
-def told(batch: Sequence[Pair]) -> str:
+def pairs_as_text(batch: Sequence[Pair]) -> str:
     """Pairs as a model reads them: one line each, in which no text can look like another pair."""
     return "\n".join(
         json.dumps(

@@ -4,9 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.inference.inference_job import About, Draft, Thought, answered, of_type, stamped
-from memplane.application.jobs.inference.language_model import Prompt
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.inference_job import (
+    About,
+    Draft,
+    InferenceNote,
+    ask_model,
+    of_type,
+    provenance_of,
+)
+from memplane.application.jobs.inference.language_model import ModelPrompt
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.application.jobs.user_job_records import News
 from memplane.application.memories.service import NewMemory
 from memplane.application.ports import Storage
@@ -55,7 +62,7 @@ class ConcludeProcedures:
 
     job, category, counted, pause, by_rule = JOB, PROCEDURAL, "procedures", PAUSE, True
 
-    def __init__(self, storage: Storage, thinking: Thinking, ask: Callable[[str], Prompt]) -> None:
+    def __init__(self, storage: Storage, thinking: LlmBudget, ask: Callable[[str], ModelPrompt]) -> None:
         self._storage = storage
         self._thinking = thinking
         self._ask = ask
@@ -64,22 +71,22 @@ class ConcludeProcedures:
         """Users for whom something was done lately."""
         return News(JOB, _DONE, False, as_of - RECENT, as_of - PAUSE)
 
-    async def think(self, about: About) -> Thought:
+    async def think(self, about: About) -> InferenceNote:
         """Read what was done within a month, look for sequences of tools, and ask where there are none."""
         done = await self._read(about)
         by_rule = tuple(_by_rule(done, about))
         threads = {each.thread_id for each in done if each.thread_id}
         if by_rule or len(threads) < THREADS:
-            return Thought(by_rule)
+            return InferenceNote(by_rule)
         pieces = _pieces(done[-MOST_LINES:])
         if len({piece.kind for piece in pieces.values()}) < THREADS:
-            return Thought()
+            return InferenceNote()
         prompt = self._ask(material(pieces))
-        answer, thought = await answered(self._thinking, about, prompt, Way, TOKENS)
+        answer, thought = await ask_model(self._thinking, about, prompt, Way, TOKENS)
         thought = replace(thought, finished=True)  # its part by rule is done, whatever the model says
         if answer is None or not answer.steps:
             return thought
-        draft = _by_model(answer, pieces, about, stamped(self._thinking, prompt))
+        draft = _by_model(answer, pieces, about, provenance_of(self._thinking, prompt))
         return replace(thought, dropped=1) if draft is None else replace(thought, drafts=(draft,))
 
     async def _read(self, about: About) -> list[Memory]:

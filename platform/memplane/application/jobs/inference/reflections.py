@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memplane.application.jobs.inference.inference_job import About, Draft, Thought, answered, stamped
-from memplane.application.jobs.inference.language_model import Prompt
-from memplane.application.jobs.inference.llm_budget import Thinking
+from memplane.application.jobs.inference.inference_job import About, Draft, InferenceNote, ask_model, provenance_of
+from memplane.application.jobs.inference.language_model import ModelPrompt
+from memplane.application.jobs.inference.llm_budget import LlmBudget
 from memplane.application.jobs.user_job_records import News
 from memplane.application.memories.service import NewMemory
 from memplane.application.ports import Storage
@@ -41,7 +41,7 @@ class ConcludeReflections:
 
     job, category, counted, pause, by_rule = JOB, RELATIONSHIP, "reflections", PAUSE, False
 
-    def __init__(self, storage: Storage, thinking: Thinking, ask: Callable[[str], Prompt]) -> None:
+    def __init__(self, storage: Storage, thinking: LlmBudget, ask: Callable[[str], ModelPrompt]) -> None:
         self._storage = storage
         self._thinking = thinking
         self._ask = ask
@@ -50,7 +50,7 @@ class ConcludeReflections:
         """Users of whom there are at least three facts of the last week, one since their last reflection."""
         return News(JOB, (MemoryType.SEMANTIC,), False, as_of - WEEK, as_of - PAUSE, FEWEST)
 
-    async def think(self, about: About) -> Thought:
+    async def think(self, about: About) -> InferenceNote:
         """Read the facts of the week, and ask what they come to."""
         filters = replace(about.scope.filters, types=(MemoryType.SEMANTIC,))
         facts = replace(about.scope, turns=False, filters=filters)
@@ -58,16 +58,16 @@ class ConcludeReflections:
             found = await reader.memories(facts, before=None, limit=MOST_FACTS)
         new = sorted((each for each in found if each.recorded_at >= about.since), key=lambda each: each.id)
         if len(new) < FEWEST:  # others may be of categories that not everybody reads who would read the reflection
-            return Thought()
+            return InferenceNote()
         pieces = {nth: Piece(each, one_line(each.text.content), "fact") for nth, each in enumerate(new, 1)}
         prompt = self._ask(material(pieces))
-        answer, thought = await answered(self._thinking, about, prompt, Reflection, TOKENS)
+        answer, thought = await ask_model(self._thinking, about, prompt, Reflection, TOKENS)
         if answer is None or not answer.text.strip():
             return thought
         text = answer.text.strip()
         if fault(text, answer.sources, pieces, REFLECTION) is not None:
             return replace(thought, dropped=1)
-        stamp = stamped(self._thinking, prompt)
+        stamp = provenance_of(self._thinking, prompt)
         memory = NewMemory(
             about.user_id,
             RELATIONSHIP,

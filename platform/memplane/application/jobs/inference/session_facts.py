@@ -7,37 +7,37 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
-from memplane.application.consent.proposals import held_back, stated_in
-from memplane.application.jobs.inference.fact_extraction import SHOWN, Found, Notes
+from memplane.application.consent.proposals import require_consent, stated_in
+from memplane.application.jobs.inference.fact_extraction import SHOWN, FactAnswer, Notes
 from memplane.application.jobs.inference.language_model import Instructions
-from memplane.application.jobs.inference.llm_budget import Thinking
-from memplane.application.jobs.job_records import Spent
-from memplane.application.jobs.lifecycle_jobs import Batch, Prepare, Step
+from memplane.application.jobs.inference.llm_budget import LlmBudget
+from memplane.application.jobs.job_records import TokensSpent
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Prepare, Step
 from memplane.application.jobs.session_jobs import CloseQuietSessions, SumUpSessions
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Gateway, Write
-from memplane.application.memories.placement import Fresh, place
+from memplane.application.memories.placement import Candidate, place
 from memplane.application.memories.service import NewMemory, prepare_drawn
-from memplane.application.memories.supersession import Placed
+from memplane.application.memories.supersession import PendingWrites
 from memplane.application.ports import Policies, Storage
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.transaction import UnitOfWork
 from memplane.application.turns.extraction import (
     MAX_DRAWN,
     SKIPPED,
-    Lost,
-    Statement,
+    LostFact,
     TurnFacts,
+    TurnStatement,
     as_said,
-    draw,
+    extract_facts,
     least_trusted,
     statements_of,
 )
 from memplane.application.turns.session_close import CloseSessions
 from memplane.application.turns.session_records import Unread
-from memplane.domain.errors import Conflict, Invalid, MemplaneError, UserErased
+from memplane.domain.errors import InvalidRequest, MemplaneError, StateConflict, UserErased
 from memplane.domain.identity.principal import Principal
-from memplane.domain.jobs.job_definitions import SESSION_CLOSE, Mode
+from memplane.domain.jobs.job_definitions import SESSION_CLOSE, FactMode
 from memplane.domain.language.extraction.fact_grounding import SURE, Noted
 from memplane.domain.language.extraction.procedure_extraction import PROCEDURAL
 from memplane.domain.language.profile_statements import Stated
@@ -56,7 +56,7 @@ A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FactCandidate:
     """What a model noted, as it would be stored, and the sensitive fields that it states."""
 
     memory: Memory
@@ -64,7 +64,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConversationPart:
     """A part of a conversation, and what it comes to.
 
     Attributes:
@@ -78,10 +78,10 @@ class Part:
 
     unread: Unread
     agent: str
-    ruled: Sequence[tuple[Turn, Statement, SearchMaterial]] = ()
-    noted: Sequence[tuple[Candidate, SearchMaterial]] = ()
+    ruled: Sequence[tuple[Turn, TurnStatement, SearchMaterial]] = ()
+    noted: Sequence[tuple[FactCandidate, SearchMaterial]] = ()
     again: datetime | None = None
-    lost: Mapping[UUID, Sequence[Lost]] = field(default_factory=dict)
+    lost: Mapping[UUID, Sequence[LostFact]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -118,11 +118,11 @@ class ConsolidateSessions:
 
         async def look(uow: UnitOfWork) -> tuple[list[Unread], Mapping[str, int]]:
             due = await uow.closings.unread(as_of, MOST, PART)
-            return due, await uow.budgets.drawn({each.user_id for each in due}, day) if due else {}
+            return due, await uow.budgets.facts_extracted({each.user_id for each in due}, day) if due else {}
 
         due, drawn = await self._storage.write(principal.reach, look)
-        parts: list[Part] = []
-        spent, skipped = Spent(), None
+        parts: list[ConversationPart] = []
+        spent, skipped = TokensSpent(), None
         for each in due:
             speaker = each.agent if policy.keeps(each.agent, policy.turns_category) else agent
             room = rules.user_per_day - drawn.get(each.user_id, 0)
@@ -130,36 +130,44 @@ class ConsolidateSessions:
                 name for name in policy.drawn_into(speaker) if name not in {policy.turns_category, PROCEDURAL}
             )
             found = await self._notes.of(principal.tenant, each, wanted, rules, room, as_of)
-            ruled = rules.mode is not Mode.LLM or self._notes.drawn_with["model"] is None
+            ruled = rules.mode is not FactMode.LLM or self._notes.drawn_with["model"] is None
             parts.append(await self._part(writer, policy, each, speaker, found, as_of, ruled=ruled))
             spent, skipped = spent + found.spent, found.skipped or skipped
             if found.asked:
                 break
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             if write.policy.digest != policy.digest:  # by another policy it is worked out anew
-                return Batch({}, "again", spent=spent)
+                return JobBatch({}, "again", spent=spent)
             counts = await _consolidated(write, parts, as_of)
-            return Batch(counts, "again" if parts else None, spent=spent, skipped=skipped)
+            return JobBatch(counts, "again" if parts else None, spent=spent, skipped=skipped)
 
         return step
 
     async def _part(  # noqa: PLR0913 - what a part is made of
-        self, writer: Principal, policy: Policy, of: Unread, agent: str, found: Found, as_of: datetime, *, ruled: bool
-    ) -> Part:
+        self,
+        writer: Principal,
+        policy: Policy,
+        of: Unread,
+        agent: str,
+        found: FactAnswer,
+        as_of: datetime,
+        *,
+        ruled: bool,
+    ) -> ConversationPart:
         size = sum(len(turn.text) for turn in of.turns)
         read = await offload(size, _ruled, writer, policy, of.turns, as_of, agent)
         stated = [(turn, each) for turn, facts in read for each in facts.statements]
         sensitive = {turn.id: {one.value.casefold() for one in each.sensitive} for turn, each in stated}
         if ruled:
-            lost: dict[UUID, Sequence[Lost]] = {turn.id: facts.lost for turn, facts in read}
+            lost: dict[UUID, Sequence[LostFact]] = {turn.id: facts.lost for turn, facts in read}
         else:
             stated, lost = [], {turn.id: _not_shown(policy, turn) for turn, _ in read} if found.asked else {}
         stamp = {"facts": {**self._notes.drawn_with, "policy": policy.digest}}
         noted = await offload(size, _noted, writer, policy, of, found.facts, (as_of, agent, stamp, sensitive))
         texts = [*(each.memory.text for _, each in stated), *(each.memory.text for each in noted)]
         material = await self._gateway.material(*texts) if texts else []
-        return Part(
+        return ConversationPart(
             of,
             agent,
             [(*each, words) for each, words in zip(stated, material, strict=False)],
@@ -170,7 +178,7 @@ class ConsolidateSessions:
 
 
 def conversations(
-    storage: Storage, policies: Policies, closing: CloseSessions, thinking: Thinking, instructions: Instructions
+    storage: Storage, policies: Policies, closing: CloseSessions, thinking: LlmBudget, instructions: Instructions
 ) -> Mapping[str, Prepare]:
     """The jobs that go by conversations, by name."""
     facts = ConsolidateSessions(storage, policies, closing.gateway, Notes(thinking, instructions))
@@ -181,9 +189,9 @@ def conversations(
     return {**closers, "facts": facts}
 
 
-async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> Batch:
+async def _nothing(_write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
     """No agent of the policy hears the talk: nobody could be told what came of it."""
-    return Batch({"parts": 0, "facts": 0})
+    return JobBatch({"parts": 0, "facts": 0})
 
 
 def _ruled(
@@ -194,9 +202,9 @@ def _ruled(
     return [(turn, statements_of(writer, policy, as_said(turn), as_of, agent)) for turn in said]
 
 
-def _not_shown(policy: Policy, turn: Turn) -> Sequence[Lost]:
+def _not_shown(policy: Policy, turn: Turn) -> Sequence[LostFact]:
     """What a model does not read of a turn, where no rule reads it either."""
-    return [Lost(policy.turns_category, SKIPPED)] if len(turn.text) > SHOWN[Role.USER] else []
+    return [LostFact(policy.turns_category, SKIPPED)] if len(turn.text) > SHOWN[Role.USER] else []
 
 
 def _noted(
@@ -205,7 +213,7 @@ def _noted(
     of: Unread,
     facts: Sequence[Noted],
     by: tuple[datetime, str, Mapping[str, object], Mapping[UUID, set[str]]],
-) -> list[Candidate]:
+) -> list[FactCandidate]:
     """What a model noted as memories; what the policy's own format refuses is left out.
 
     So is what tells of a sensitive value in words in which nobody would find it: the rules found it in the turn, and a
@@ -239,11 +247,11 @@ def _noted(
         if any(each.of is None for each in stated) or not any(
             value in memory.text.content.casefold() for value in values
         ):
-            found.append(Candidate(memory, stated))
+            found.append(FactCandidate(memory, stated))
     return found
 
 
-async def _consolidated(write: Write, parts: Sequence[Part], as_of: datetime) -> Mapping[str, float]:
+async def _consolidated(write: Write, parts: Sequence[ConversationPart], as_of: datetime) -> Mapping[str, float]:
     """Place what a batch found, and note how far each conversation was consolidated."""
     closings = write.uow.closings
     counts: Counter[str] = Counter(parts=0, facts=0, superseded=0, left_out=0)
@@ -262,45 +270,45 @@ async def _consolidated(write: Write, parts: Sequence[Part], as_of: datetime) ->
         except UserErased:  # its conversations are going
             await closings.postpone([part.unread.key], as_of + A_DAY)
             continue
-        except (Conflict, Invalid) as error:
+        except (StateConflict, InvalidRequest) as error:
             logger.warning("a part of a conversation is consolidated without facts: %s", error.code)
         if part.again is None:
             done.append(part.unread)
         else:
             await closings.postpone([part.unread.key], part.again)
-    await closings.consolidated(done)
+    await closings.mark_consolidated(done)
     counts["parts"] = len(done)
     return counts
 
 
-async def _around(write: Write, parts: Sequence[Part], day: date) -> Around:
+async def _around(write: Write, parts: Sequence[ConversationPart], day: date) -> Around:
     turns = {turn.id for part in parts for turn, _, _ in part.ruled}
     turns |= {each for part in parts for one, _ in part.noted for each in one.memory.source_ids}
     turns |= {turn for part in parts for turn, lost in part.lost.items() if lost}
     if not turns:
         return Around(frozenset(), {}, {})
     drawn: dict[UUID, list[Memory]] = {}
-    for memory in await write.uow.upkeep.derived(sorted(turns)):
+    for memory in await write.uow.upkeep.lock_derived(sorted(turns)):
         if "session" not in memory.attributes:  # what sums a conversation up is no fact of it
             for source in turns.intersection(memory.source_ids):
                 drawn.setdefault(source, []).append(memory)
     users = {part.unread.user_id for part in parts}
-    facts = dict(await write.uow.budgets.drawn(users, day))
-    return Around(await write.uow.closings.left(sorted(turns)), drawn, facts)
+    facts = dict(await write.uow.budgets.facts_extracted(users, day))
+    return Around(await write.uow.closings.remaining(sorted(turns)), drawn, facts)
 
 
-async def _placed(write: Write, part: Part, around: Around, day: date) -> Counter[str]:
+async def _placed(write: Write, part: ConversationPart, around: Around, day: date) -> Counter[str]:
     """Place what was found in a part: what rules find where nothing was drawn yet, and what a model noted besides."""
     user = part.unread.user_id
     await write.dig((user,))
-    placed, counts = Placed(), Counter[str]()
+    placed, counts = PendingWrites(), Counter[str]()
     written = Counter({turn: len(memories) for turn, memories in around.drawn.items()})
     for turn in (one for one in part.unread.turns if one.id in around.left and not written[one.id]):
         facts = [(statement, words) for said, statement, words in part.ruled if said.id == turn.id]
         for each in part.lost.get(turn.id, ()) if facts or part.again is None else ():  # else it is read again
-            write.lost(turn, each.category, each.status)
+            write.record_lost_fact(turn, each.category, each.status)
             counts["left_out"] += 1
-        for one in await draw(write, turn, facts, part.agent, placed):
+        for one in await extract_facts(write, turn, facts, part.agent, placed):
             written[turn.id] += one.id is not None
             counts["facts"] += one.id is not None
             if one.action == "superseded":
@@ -313,7 +321,7 @@ async def _placed(write: Write, part: Part, around: Around, day: date) -> Counte
         if not around.left.issuperset(sources) or await _is_known(write, candidate.memory, around):
             continue
         if own >= room or any(written[each] >= MAX_DRAWN for each in sources):
-            write.lost(part.unread.turns[-1], candidate.memory.category, SKIPPED)
+            write.record_lost_fact(part.unread.turns[-1], candidate.memory.category, SKIPPED)
             counts["left_out"] += 1
         elif await _kept(write, part, candidate, words, placed, counts):
             written.update(sources)
@@ -336,18 +344,23 @@ async def _is_known(write: Write, memory: Memory, around: Around) -> bool:
 
 
 async def _kept(
-    write: Write, part: Part, candidate: Candidate, words: SearchMaterial, placed: Placed, counts: Counter[str]
+    write: Write,
+    part: ConversationPart,
+    candidate: FactCandidate,
+    words: SearchMaterial,
+    placed: PendingWrites,
+    counts: Counter[str],
 ) -> bool:
     """Place one fact; one that cannot be placed keeps no other from it."""
     memory = replace(candidate.memory, recorded_at=write.now, updated_at=write.now)
     try:
         async with write.attempt():
-            done = await held_back(write, memory, candidate.stated, write.policy.allowlist(part.agent).read)
+            done = await require_consent(write, memory, candidate.stated, write.policy.allowlist(part.agent).read)
             if done is None:
-                done = await place(write, Fresh(memory, words, part.agent, placed))
+                done = await place(write, Candidate(memory, words, part.agent, placed))
                 if done.outcome == "superseded":
                     await _doubted(write, done.overruled, counts)
-    except (Conflict, Invalid):
+    except (StateConflict, InvalidRequest):
         return False
     return done.outcome != "refused"
 

@@ -1,7 +1,7 @@
 """The job `reconcile`, put together of its parts."""
 
 from memplane.application.jobs.enrichment_job import Extractor
-from memplane.application.jobs.reconciliation.graph_parts import Entities, Links, Mentions, Relations
+from memplane.application.jobs.reconciliation.graph_parts import Links, Mentions, OrphanEntities, Relations
 from memplane.application.jobs.reconciliation.reconcile_job import Reconcile, Texts
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.memories.gateway import Gateway
@@ -22,7 +22,7 @@ def repairs(storage: Storage, policies: Policies, gateway: Gateway, extractor: E
             **{str(kind): Texts(kind, storage, policies, gateway, extractor) for kind in Kind},
             "relations": Relations(storage),
             "mentions": Mentions(storage),
-            "entities": Entities(storage),
+            "entities": OrphanEntities(storage),
             "links": Links(storage, policies),
         }
     )

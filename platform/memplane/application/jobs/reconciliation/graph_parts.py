@@ -10,18 +10,18 @@ from uuid import UUID
 import numpy as np
 
 from memplane.application.erasure.user_tombstones import gone_since
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
 from memplane.application.jobs.reconciliation.reconcile_records import HeldRelation, Placing
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Write
 from memplane.application.ports import Policies, Storage
-from memplane.application.records import Edge, Linked
+from memplane.application.records import Edge, LinkChange
 from memplane.application.transaction import UnitOfWork
 from memplane.domain.identity.principal import Principal
-from memplane.domain.language.comparison.comparison import Verdict
+from memplane.domain.language.comparison.comparison import ComparisonVerdict
 from memplane.domain.language.comparison.comparison_verdicts import Bands
 from memplane.domain.memory.memory import Memory
-from memplane.domain.memory.write_decisions import MAX_LINKS, compared
+from memplane.domain.memory.write_decisions import MAX_LINKS, compare_neighbours
 from memplane.domain.ranking.co_recall import CO_RECALLED
 from memplane.domain.ranking.embedding_models import EmbeddingModel
 
@@ -57,9 +57,9 @@ class Relations:
         doubles = [each for each in read if not each.astray and _is_double(each)]
         more = str(read[-1].id) if len(read) == BATCH else None
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             count = await write.uow.repairs.unlink(astray, doubles) if astray or doubles else 0
-            return Batch({"relations": count}, more)
+            return JobBatch({"relations": count}, more)
 
         return step
 
@@ -83,13 +83,13 @@ class Mentions:
         wrong = [(each.memory_id, each.entity_id) for each in read if each.astray]
         more = f"{read[-1].memory_id}{read[-1].entity_id}" if len(read) == BATCH else None
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
-            return Batch({"mentions": await write.uow.repairs.unmention(wrong) if wrong else 0}, more)
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
+            return JobBatch({"mentions": await write.uow.repairs.unmention(wrong) if wrong else 0}, more)
 
         return step
 
 
-class Entities:
+class OrphanEntities:
     """Removes entities that no memory mentions, unless somebody gave them another name."""
 
     def __init__(self, storage: Storage) -> None:
@@ -102,11 +102,11 @@ class Entities:
         needless = [each for each in read if not each.needed]
         more = str(read[-1].id) if len(read) == BATCH else None
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             if not needless:
-                return Batch(place=more)
+                return JobBatch(place=more)
             await write.uow.lock_users({each.user_id for each in needless})  # nobody links with them meanwhile
-            return Batch({"entities": await write.uow.repairs.needless([each.id for each in needless])}, more)
+            return JobBatch({"entities": await write.uow.repairs.needless([each.id for each in needless])}, more)
 
         return step
 
@@ -142,8 +142,8 @@ class Links:
             begin = (after[36:], UUID(after[:36]))
         near = await self._near(principal, begin)
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
-            return Batch({"links": await _link(write, near) if near.edges else 0}, near.more)
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
+            return JobBatch({"links": await _link(write, near) if near.edges else 0}, near.more)
 
         return step
 
@@ -229,8 +229,8 @@ def _edges(pairs: Sequence[tuple[UUID, UUID, float]], said: Mapping[UUID, Memory
     for one, other, cosine in pairs:
         if one not in said or other not in said:
             continue
-        (told,) = compared(said[one], [(said[other], cosine)], bands)
-        if told.verdict in {Verdict.RELATED, Verdict.SAME}:
+        (told,) = compare_neighbours(said[one], [(said[other], cosine)], bands)
+        if told.verdict in {ComparisonVerdict.RELATED, ComparisonVerdict.SAME}:
             found.append(Edge(one, other, round(min(max(cosine, 0.0), 1.0), 4)))
     return found
 
@@ -242,11 +242,11 @@ async def _link(write: Write, near: _Near) -> int:
     gone = await gone_since(write.uow.erasures, dict.fromkeys(users, write.now))
     here = {each.id: each for each in await repairs.memories(near.said) if each.user_id not in gone}
     same = {name for name, each in here.items() if each.text == near.said[name].text}
-    alone = set(near.said) - await repairs.linked(near.said)
+    alone = set(near.said) - await repairs.with_relations(near.said)
     lonely = alone & near.lonely
     edges = [each for each in near.edges if {each.from_id, each.to_id} <= same and lonely & {each.from_id, each.to_id}]
     await write.uow.graph.link(edges, write.now)
     for each in edges:
-        write.linked(here[each.from_id], [Linked(here[each.to_id], each.kind, each.strength)])
+        write.record_links(here[each.from_id], [LinkChange(here[each.to_id], each.kind, each.strength)])
     await write.settle("", None)
     return len(alone & {end for each in edges for end in (each.from_id, each.to_id)})

@@ -12,9 +12,9 @@ from typing import Protocol
 from uuid import UUID
 
 from memplane.application.erasure.user_tombstones import gone_since
-from memplane.application.jobs.enrichment_job import Extractor, mentioned
-from memplane.application.jobs.lifecycle_jobs import Batch, Step
-from memplane.application.jobs.reconciliation.reconcile_records import Held
+from memplane.application.jobs.enrichment_job import Extractor, mentions_of
+from memplane.application.jobs.lifecycle_jobs import JobBatch, Step
+from memplane.application.jobs.reconciliation.reconcile_records import DerivedText
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.limits.offload import offload
 from memplane.application.memories.gateway import Gateway, Write
@@ -37,7 +37,7 @@ KINDS = ("seen", "terms", "vectors", "sources", "relations", "mentions", "entiti
 """What is counted: memories and turns that were looked at, and what of them was put right."""
 
 
-class Part(Protocol):
+class ReconcilePart(Protocol):
     """A part of the job: prepares its next batch, behind a place of its own."""
 
     async def __call__(self, principal: Principal, after: str | None) -> Step:
@@ -52,7 +52,7 @@ class Reconcile:
         parts: by their names, in their order.
     """
 
-    def __init__(self, parts: Mapping[str, Part]) -> None:
+    def __init__(self, parts: Mapping[str, ReconcilePart]) -> None:
         self._parts = parts
 
     async def __call__(self, principal: Principal, _as_of: datetime, place: str | None) -> Step:
@@ -62,7 +62,7 @@ class Reconcile:
         step = await self._parts[name](principal, after or None)
         following = next(iter(names[names.index(name) + 1 :]), None)
 
-        async def whole(write: Write, as_of: datetime, place: str | None) -> Batch:
+        async def whole(write: Write, as_of: datetime, place: str | None) -> JobBatch:
             batch = await step(write, as_of, place)
             counts = dict.fromkeys(KINDS, 0) | dict(batch.counts)
             return replace(batch, counts=counts, place=following if batch.place is None else f"{name}:{batch.place}")
@@ -83,7 +83,7 @@ class _Found:
         mentions: by id, what those mention that mention nothing.
     """
 
-    held: Mapping[UUID, Held] = field(default_factory=dict)
+    held: Mapping[UUID, DerivedText] = field(default_factory=dict)
     material: Mapping[UUID, SearchMaterial] = field(default_factory=dict)
     lost: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
     misnoted: frozenset[UUID] = frozenset()
@@ -122,21 +122,21 @@ class Texts:
         found = await self._found(principal, in_force, read, gone)
         more = str(read[-1].id) if len(read) == BATCH else None
 
-        async def step(write: Write, _as_of: datetime, _place: str | None) -> Batch:
+        async def step(write: Write, _as_of: datetime, _place: str | None) -> JobBatch:
             counts = await _put_right(write, self._kind, found) if found.wanted else {}
-            return Batch({"seen": len(read), **counts}, more)
+            return JobBatch({"seen": len(read), **counts}, more)
 
         return step
 
-    async def _read(self, uow: UnitOfWork, after: UUID | None) -> tuple[InForce, Sequence[Held], frozenset[str]]:
-        read = await uow.repairs.held(self._kind, after, BATCH)
+    async def _read(self, uow: UnitOfWork, after: UUID | None) -> tuple[InForce, Sequence[DerivedText], frozenset[str]]:
+        read = await uow.repairs.derived_texts(self._kind, after, BATCH)
         named = {name for each in read for name in each.sources}
         ids = {name: number for name in named if (number := _id_of(name)) is not None}
-        gone = await uow.repairs.gone(set(ids.values())) if ids else frozenset()
+        gone = await uow.repairs.find_vanished(set(ids.values())) if ids else frozenset()
         return uow.in_force, read, frozenset(each for each in named if each not in ids or ids[each] in gone)
 
     async def _found(
-        self, principal: Principal, in_force: InForce, read: Sequence[Held], gone: frozenset[str]
+        self, principal: Principal, in_force: InForce, read: Sequence[DerivedText], gone: frozenset[str]
     ) -> _Found:
         size = sum(len(each.searchable()[0]) for each in read)
         suspects = await offload(size, lambda: [each for each in read if not _is_right(each, in_force)])
@@ -148,7 +148,7 @@ class Texts:
         mentions = await self._mentioned(principal, nameless)
         return _Found({each.id: each for each in read}, material, lost, misnoted, mentions)
 
-    async def _mentioned(self, principal: Principal, nameless: Sequence[Held]) -> Mapping[UUID, Enriched]:
+    async def _mentioned(self, principal: Principal, nameless: Sequence[DerivedText]) -> Mapping[UUID, Enriched]:
         """What memories mention of which nothing says that they do: of those that a write would have linked at all."""
         said = [(each, each.said) for each in nameless if isinstance(each.said, MemoryText)]
         size = sum(len(text.searchable()) for _, text in said)
@@ -159,7 +159,7 @@ class Texts:
             names = await self._extractor.find(principal.tenant, user, [text.searchable() for _, text in mine])
             for (each, text), spans in zip(mine, names.spans, strict=True):
                 policy = self._policies.current
-                told = await offload(len(spans) * 100, mentioned, text, each.category, spans, policy)
+                told = await offload(len(spans) * 100, mentions_of, text, each.category, spans, policy)
                 if told.mentions:
                     found[each.id] = told
         return found
@@ -172,11 +172,11 @@ def _id_of(name: str) -> UUID | None:
         return None
 
 
-def _is_right(held: Held, in_force: InForce) -> bool:
+def _is_right(held: DerivedText, in_force: InForce) -> bool:
     return held.comparable(in_force) and held.fits(terms(*held.searchable()))
 
 
-def _faults(held: Held, material: SearchMaterial, in_force: InForce) -> tuple[bool, bool]:
+def _faults(held: DerivedText, material: SearchMaterial, in_force: InForce) -> tuple[bool, bool]:
     """Whether its terms are others, and whether its vector is none that it could have."""
     if held.vector is None:
         return not held.fits(material.terms), material.vector(in_force.model) is not None
@@ -205,7 +205,7 @@ async def _put_right(write: Write, kind: Kind, found: _Found) -> Mapping[str, in
     }
 
 
-async def _sources(write: Write, now: Mapping[UUID, Held], found: _Found) -> int:
+async def _sources(write: Write, now: Mapping[UUID, DerivedText], found: _Found) -> int:
     """Drop the names of sources that were purged, and let the others lead to what names them."""
     repairs = write.uow.repairs
     same = [each for each in now.values() if each.sources == found.held[each.id].sources]
@@ -214,7 +214,7 @@ async def _sources(write: Write, now: Mapping[UUID, Held], found: _Found) -> int
     after = await repairs.rest_on({each: (names, len(lost[each])) for each, names in left.items()}) if left else []
     for memory in after:
         meta = {"cause": SOURCE_PURGED, "sources": sorted(lost[memory.id])}
-        write.changed(HistoryEvent.UPDATE, None, memory, memory, meta)
+        write.record_change(HistoryEvent.UPDATE, None, memory, memory, meta)
     if after:
         await write.settle("", None)  # it is no news to any thread
     misnoted = {each.id: left.get(each.id, each.sources) for each in same if set(each.sources) != each.noted}
@@ -223,7 +223,7 @@ async def _sources(write: Write, now: Mapping[UUID, Held], found: _Found) -> int
     return len({*left, *misnoted})
 
 
-async def _mentions(write: Write, same: Mapping[UUID, Held], found: _Found) -> int:
+async def _mentions(write: Write, same: Mapping[UUID, DerivedText], found: _Found) -> int:
     """Link memories that still mention nothing with what their words name."""
     wanted = [same[name] for name in sorted(found.mentions) if name in same and not same[name].mentions]
     count = 0

@@ -20,7 +20,7 @@ _UNIT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DerivedText:
     """A memory or turn with what was derived from its words.
 
     Attributes:
@@ -143,11 +143,11 @@ class Placing:
 class Repairs(Protocol):
     """Derived data of a tenant, read to be checked and put right, within a transaction."""
 
-    async def held(self, kind: Kind, after: UUID | None, limit: int) -> list[Held]:
+    async def derived_texts(self, kind: Kind, after: UUID | None, limit: int) -> list[DerivedText]:
         """Memories that are not deleted, or turns, in the order of their ids, after one."""
         ...
 
-    async def lock(self, kind: Kind, ids: Collection[UUID]) -> list[Held]:
+    async def lock(self, kind: Kind, ids: Collection[UUID]) -> list[DerivedText]:
         """Some of them as they are now, locked, in the order of their ids."""
         ...
 
@@ -155,7 +155,7 @@ class Repairs(Protocol):
         """Store other search material of what is locked, and have every cache read it anew; without a version."""
         ...
 
-    async def gone(self, named: Collection[UUID]) -> frozenset[UUID]:
+    async def find_vanished(self, named: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that were memories of the tenant once, and are not there any more."""
         ...
 
@@ -207,6 +207,6 @@ class Repairs(Protocol):
         """Memories that are read, by their ids, in the order of these."""
         ...
 
-    async def linked(self, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def with_relations(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some memories that a relation leads from or to."""
         ...

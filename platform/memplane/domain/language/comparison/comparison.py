@@ -14,7 +14,7 @@ from memplane.domain.language.comparison.comparison_anchor import is_anchored
 from memplane.domain.language.comparison.comparison_beside import may_both_hold
 from memplane.domain.language.comparison.comparison_change import is_retracted, is_updated
 from memplane.domain.language.comparison.comparison_denial import is_contradicted
-from memplane.domain.language.comparison.comparison_parsing import Statement
+from memplane.domain.language.comparison.comparison_parsing import ParsedStatement
 from memplane.domain.language.comparison.comparison_proof import (
     ends_one_of_several,
     is_hypothetical,
@@ -30,10 +30,18 @@ from memplane.domain.language.comparison.comparison_roles import (
 )
 from memplane.domain.language.comparison.comparison_rules import verdict_of
 from memplane.domain.language.comparison.comparison_same import is_apart, is_same, is_turned
-from memplane.domain.language.comparison.comparison_verdicts import Bands, Judgement, Rule, Verdict
+from memplane.domain.language.comparison.comparison_verdicts import Bands, ComparisonVerdict, Judgement, Rule
 
 __all__ = [
-    "ANY_MODEL", "Bands", "Judgement", "MergeRules", "Rule", "Statement", "Verdict", "compare", "compared_words",
+    "ANY_MODEL",
+    "Bands",
+    "ComparisonVerdict",
+    "Judgement",
+    "MergeRules",
+    "ParsedStatement",
+    "Rule",
+    "compare",
+    "compared_words",
     "judge",
 ]  # fmt: skip
 
@@ -56,12 +64,12 @@ class MergeRules:
         return self.bands[ANY_MODEL] if found is None else found
 
 
-def compare(old: Statement, new: Statement, similarity: float, bands: Bands) -> Verdict:
+def compare(old: ParsedStatement, new: ParsedStatement, similarity: float, bands: Bands) -> ComparisonVerdict:
     """What the new text is to the old one: the verdict of :func:`judge`."""
     return judge(old, new, similarity, bands).verdict
 
 
-def judge(old: Statement, new: Statement, similarity: float, bands: Bands) -> Judgement:
+def judge(old: ParsedStatement, new: ParsedStatement, similarity: float, bands: Bands) -> Judgement:
     """What the new text is to the old one, and by which rule.
 
     Args:
@@ -75,26 +83,26 @@ def judge(old: Statement, new: Statement, similarity: float, bands: Bands) -> Ju
         verdict, rule = verdict_of(old, new, similarity, bands), Rule.WORDS
         if verdict is None or _is_vetoed(verdict, lying):
             verdict, rule = _by_meaning(lying, similarity, bands), Rule.ALIGNED
-        if verdict is Verdict.UPDATED and similarity >= bands.check and _is_unchanged(lying):
-            verdict, rule = Verdict.SAME, Rule.REWORDED
-        if verdict is Verdict.SAME and is_turned(old.text, new.text):
-            verdict, rule = Verdict.RELATED, Rule.TURNED
-        if verdict is None and names_replaced(lying) and is_proven(lying, Verdict.UPDATED):
-            verdict, rule = Verdict.UPDATED, Rule.REPLACED_NAME
+        if verdict is ComparisonVerdict.UPDATED and similarity >= bands.check and _is_unchanged(lying):
+            verdict, rule = ComparisonVerdict.SAME, Rule.REWORDED
+        if verdict is ComparisonVerdict.SAME and is_turned(old.text, new.text):
+            verdict, rule = ComparisonVerdict.RELATED, Rule.TURNED
+        if verdict is None and names_replaced(lying) and is_proven(lying, ComparisonVerdict.UPDATED):
+            verdict, rule = ComparisonVerdict.UPDATED, Rule.REPLACED_NAME
         found = None if verdict is None else Judgement(verdict, rule)
         if found is not None and found.verdict.supersedes:
             found = _proven(found, lying, old.text, new.text)
         if found is not None:
             return found
     if similarity >= bands.link_min:
-        return Judgement(Verdict.RELATED, Rule.SIMILARITY)
+        return Judgement(ComparisonVerdict.RELATED, Rule.SIMILARITY)
     common = len((old.keys & new.keys) - _USER)
     if common and common >= bands.shared_min * len((old.keys | new.keys) - _USER):
-        return Judgement(Verdict.RELATED, Rule.SHARED_WORDS)
-    return Judgement(Verdict.UNRELATED, Rule.NONE)
+        return Judgement(ComparisonVerdict.RELATED, Rule.SHARED_WORDS)
+    return Judgement(ComparisonVerdict.UNRELATED, Rule.NONE)
 
 
-def compared_words(old: Statement, new: Statement) -> dict[str, list[str]]:
+def compared_words(old: ParsedStatement, new: ParsedStatement) -> dict[str, list[str]]:
     """The content words by which two texts were compared: those of both, and those of each alone."""
     return {
         "common": _surfaces(new, old.keys & new.keys),
@@ -103,7 +111,7 @@ def compared_words(old: Statement, new: Statement) -> dict[str, list[str]]:
     }
 
 
-def _surfaces(of: Statement, keys: AbstractSet[str]) -> list[str]:
+def _surfaces(of: ParsedStatement, keys: AbstractSet[str]) -> list[str]:
     """Words as they are written, in their order."""
     return [token.surface for key, token in of.tokens.items() if key in keys][:MOST_WORDS]
 
@@ -114,10 +122,10 @@ def _proven(found: Judgement, lying: Alignment, old: str, new: str) -> Judgement
     if is_hypothetical(old, new):
         return None
     if may_both_hold(lying, verdict, old, new):
-        return Judgement(Verdict.SUSPECTED, Rule.BOTH_MAY_HOLD) if is_anchored(lying) else None
-    if is_proven(lying, verdict) and (verdict is Verdict.UPDATED or not ends_one_of_several(lying, old)):
+        return Judgement(ComparisonVerdict.SUSPECTED, Rule.BOTH_MAY_HOLD) if is_anchored(lying) else None
+    if is_proven(lying, verdict) and (verdict is ComparisonVerdict.UPDATED or not ends_one_of_several(lying, old)):
         return found
-    return Judgement(Verdict.SUSPECTED, Rule.UNPROVEN) if is_anchored(lying) else None
+    return Judgement(ComparisonVerdict.SUSPECTED, Rule.UNPROVEN) if is_anchored(lying) else None
 
 
 def _is_unchanged(lying: Alignment) -> bool:
@@ -125,23 +133,23 @@ def _is_unchanged(lying: Alignment) -> bool:
     return lying.new.changed <= lying.old.changed and is_same(lying)
 
 
-def _is_vetoed(verdict: Verdict, lying: Alignment) -> bool:
+def _is_vetoed(verdict: ComparisonVerdict, lying: Alignment) -> bool:
     """Whether the aligned words show that a verdict of the bare words is wrong."""
-    if verdict is Verdict.SAME:
+    if verdict is ComparisonVerdict.SAME:
         return is_apart(lying) or is_crossed(lying) or has_other_owner(lying)
-    if verdict is Verdict.UPDATED:
+    if verdict is ComparisonVerdict.UPDATED:
         return lying.new.additive or (not lying.new.changed and (has_other_verbs(lying) or is_turned_round(lying)))
-    return verdict is Verdict.CONTRADICTED and is_doubly_denied(lying)
+    return verdict is ComparisonVerdict.CONTRADICTED and is_doubly_denied(lying)
 
 
-def _by_meaning(lying: Alignment, similarity: float, bands: Bands) -> Verdict | None:
+def _by_meaning(lying: Alignment, similarity: float, bands: Bands) -> ComparisonVerdict | None:
     """The verdict that aligned words give, if any."""
     if len(lying.lost) * len(lying.found) > MAX_TRIED:
         return None
     if similarity >= bands.check and is_same(lying):
-        return Verdict.SAME
+        return ComparisonVerdict.SAME
     if is_updated(lying):
-        return Verdict.UPDATED
+        return ComparisonVerdict.UPDATED
     if is_retracted(lying):
-        return Verdict.RETRACTED
-    return Verdict.CONTRADICTED if is_contradicted(lying) else None
+        return ComparisonVerdict.RETRACTED
+    return ComparisonVerdict.CONTRADICTED if is_contradicted(lying) else None

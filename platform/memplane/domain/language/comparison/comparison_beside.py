@@ -20,7 +20,7 @@ from memplane.domain.language.comparison.comparison_anchor import (
 from memplane.domain.language.comparison.comparison_reading import Reading, Term
 from memplane.domain.language.comparison.comparison_roles import OPINIONS
 from memplane.domain.language.comparison.comparison_thesaurus import Relation, is_any_kind_of, is_kind_of
-from memplane.domain.language.comparison.comparison_verdicts import Verdict
+from memplane.domain.language.comparison.comparison_verdicts import ComparisonVerdict
 
 _PART = re.compile(r"\b(?:one|some|two|three|half|most|part|many|few) of\b", re.IGNORECASE)
 _PRESENT = re.compile(r"\b(?:is|are|has|have)\b")
@@ -43,7 +43,7 @@ _SINGLE = lexicon.SINGLE_ROLES | lexicon.ATTRIBUTES | lexicon.UNIQUE
 _YEAR = re.compile(r"(?:19|20)\d\d$")
 
 
-def may_both_hold(lying: Alignment, verdict: Verdict, old: str, new: str) -> bool:
+def may_both_hold(lying: Alignment, verdict: ComparisonVerdict, old: str, new: str) -> bool:
     """Whether something lets both texts hold, although one looks like the end of the other.
 
     Args:
@@ -56,11 +56,11 @@ def may_both_hold(lying: Alignment, verdict: Verdict, old: str, new: str) -> boo
         return True
     if _is_other_thing(lying, old.lower(), new.lower()) or _is_of_subject(lying) or _is_other_part(lying):
         return True
-    if _is_one_of_several(lying) and not (verdict is Verdict.RETRACTED and not content(lying.lost)):
+    if _is_one_of_several(lying) and not (verdict is ComparisonVerdict.RETRACTED and not content(lying.lost)):
         return True
-    if verdict is Verdict.UPDATED:
+    if verdict is ComparisonVerdict.UPDATED:
         return _is_occurrence(lying) or _is_other_period(lying) or _is_another_owned(lying) or _is_opinion(lying)
-    return verdict is Verdict.CONTRADICTED and (_is_exception(lying) or _is_special(lying, old, new))
+    return verdict is ComparisonVerdict.CONTRADICTED and (_is_exception(lying) or _is_special(lying, old, new))
 
 
 def _was_once(lying: Alignment, old: str) -> bool:

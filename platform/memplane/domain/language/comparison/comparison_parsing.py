@@ -38,7 +38,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ParsedStatement:
     """A sentence of a memory, parsed once and compared with many.
 
     Attributes:
@@ -88,7 +88,7 @@ class Statement:
     reading: Reading
 
     @classmethod
-    def of(cls, text: str) -> "Statement":
+    def of(cls, text: str) -> "ParsedStatement":
         """Take a sentence apart; any text gives a statement, an odd one a poor one."""
         return _Parsing(text).statement()
 
@@ -104,7 +104,7 @@ class _Parsing:
         self.modal = ""
         self.denials: list[int] = []
 
-    def statement(self) -> Statement:
+    def statement(self) -> ParsedStatement:
         """The whole parse."""
         words, place = self.words, verb_place(self.words)
         tokens, agent = self._tokens(place)
@@ -126,7 +126,7 @@ class _Parsing:
         labels = {token.key for token in tokens if token.label}
         for term in reading.terms:
             term.label = term.low in labels
-        return Statement(
+        return ParsedStatement(
             text=self.text,
             tokens=by_key,
             keys=frozenset(by_key),

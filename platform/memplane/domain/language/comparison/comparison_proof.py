@@ -32,7 +32,7 @@ from memplane.domain.language.comparison.comparison_anchor import (
 from memplane.domain.language.comparison.comparison_denial import are_only_incompatible
 from memplane.domain.language.comparison.comparison_reading import Reading, Term
 from memplane.domain.language.comparison.comparison_thesaurus import Relation, relation
-from memplane.domain.language.comparison.comparison_verdicts import Verdict
+from memplane.domain.language.comparison.comparison_verdicts import ComparisonVerdict
 
 _HOURS = 24
 _SPARE = 2.0
@@ -60,7 +60,7 @@ _HYPOTHETICAL = re.compile(
 )
 
 
-def is_proven(lying: Alignment, verdict: Verdict) -> bool:
+def is_proven(lying: Alignment, verdict: ComparisonVerdict) -> bool:
     """Whether the words prove that the old text no longer holds.
 
     Args:
@@ -69,19 +69,19 @@ def is_proven(lying: Alignment, verdict: Verdict) -> bool:
     """
     if lying.new.past and not lying.old.past and not lying.new.changed and lying.new.ended < 0:
         return False  # what was so once says nothing of what is so now
-    ends_wish = verdict is Verdict.RETRACTED and not content(lying.found)
+    ends_wish = verdict is ComparisonVerdict.RETRACTED and not content(lying.found)
     hedges = lying.new.hedges - lying.old.hedges if ends_wish else lying.old.hedges ^ lying.new.hedges
     if has_other_subject(lying) or hedges & {"wish", "maybe"}:
         return False
     if _is_state(lying) or _is_diet(lying) or not (content(lying.lost) or content(lying.found)):
         return True
-    if verdict is Verdict.UPDATED:
+    if verdict is ComparisonVerdict.UPDATED:
         return _is_replaced(lying) or _gave_way(lying) or _is_moved(lying)
-    if verdict is Verdict.RETRACTED and _is_parted(lying):
+    if verdict is ComparisonVerdict.RETRACTED and _is_parted(lying):
         return True
     if not is_anchored(lying):
         return False
-    return _is_ended(lying) if verdict is Verdict.RETRACTED else _is_denied(lying)
+    return _is_ended(lying) if verdict is ComparisonVerdict.RETRACTED else _is_denied(lying)
 
 
 def ends_one_of_several(lying: Alignment, old: str) -> bool:

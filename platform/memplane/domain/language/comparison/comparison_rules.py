@@ -1,9 +1,9 @@
 """What a new sentence is to an old one by its bare words: the strict rules, tried first."""
 
 from memplane.domain.language.comparison import comparison_lexicon as lexicon
-from memplane.domain.language.comparison.comparison_parsing import Statement, Token
+from memplane.domain.language.comparison.comparison_parsing import ParsedStatement, Token
 from memplane.domain.language.comparison.comparison_thesaurus import is_slip
-from memplane.domain.language.comparison.comparison_verdicts import Bands, Verdict
+from memplane.domain.language.comparison.comparison_verdicts import Bands, ComparisonVerdict
 
 _USER = frozenset({"user"})
 _NEW_VALUE_VERBS = frozenset({"be", ""})
@@ -11,7 +11,7 @@ _FEW = 24
 """Pairs of words up to which an opposite is looked for; with more, one would not decide."""
 
 
-def verdict_of(old: Statement, new: Statement, similarity: float, bands: Bands) -> Verdict | None:
+def verdict_of(old: ParsedStatement, new: ParsedStatement, similarity: float, bands: Bands) -> ComparisonVerdict | None:
     """The verdict that words give, if any."""
     gone, come = old.keys - new.keys, new.keys - old.keys
     if gone and come:
@@ -26,34 +26,38 @@ def verdict_of(old: Statement, new: Statement, similarity: float, bands: Bands) 
             return None
         return _same_words(old, new, opposite=opposite)
     if _takes_back(old, new, come):
-        return Verdict.RETRACTED
+        return ComparisonVerdict.RETRACTED
     if opposite or old.ended != new.ended:
         general = new.negative and not come and _is_general(old, new, gone)
-        return Verdict.CONTRADICTED if general and opposite and similarity >= bands.check else None
+        return ComparisonVerdict.CONTRADICTED if general and opposite and similarity >= bands.check else None
     if similarity >= bands.update and _changed_value(old, new, gone, come):
-        return Verdict.UPDATED
+        return ComparisonVerdict.UPDATED
     if similarity >= bands.auto and _misspelt(old, new, gone, come) and _fits(old, new):
-        return Verdict.SAME
+        return ComparisonVerdict.SAME
     return None
 
 
-def _same_words(old: Statement, new: Statement, *, opposite: bool) -> Verdict | None:
+def _same_words(old: ParsedStatement, new: ParsedStatement, *, opposite: bool) -> ComparisonVerdict | None:
     """Two texts of the same content words."""
     if old.directed != new.directed:
         traded = old.verb == new.verb == "prefer" and not opposite and len(old.keys) <= 4
-        return Verdict.UPDATED if traded else None
+        return ComparisonVerdict.UPDATED if traded else None
     if _turned(old, new) or _apart(old, new) or old.names - new.surfaces or new.names - old.surfaces:
         return None
     if old.ended != new.ended:
-        return Verdict.RETRACTED if new.ended else Verdict.CONTRADICTED
+        return ComparisonVerdict.RETRACTED if new.ended else ComparisonVerdict.CONTRADICTED
     if opposite and old.surfaces != new.surfaces and old.verb == "be" and old.subject & lexicon.ATTRIBUTES:
-        return Verdict.UPDATED
+        return ComparisonVerdict.UPDATED
     if opposite:
-        return Verdict.RETRACTED if new.negative and old.verb == new.verb == "have" else Verdict.CONTRADICTED
-    return Verdict.SAME if _fits(old, new) else None
+        return (
+            ComparisonVerdict.RETRACTED
+            if new.negative and old.verb == new.verb == "have"
+            else ComparisonVerdict.CONTRADICTED
+        )
+    return ComparisonVerdict.SAME if _fits(old, new) else None
 
 
-def _apart(old: Statement, new: Statement) -> bool:
+def _apart(old: ParsedStatement, new: ParsedStatement) -> bool:
     """Whether a word stands under prepositions of different meaning: `lives with`, `lives near`."""
     for key, token in old.tokens.items():
         other = new.tokens.get(key)
@@ -64,7 +68,7 @@ def _apart(old: Statement, new: Statement) -> bool:
     return False
 
 
-def _fits(old: Statement, new: Statement) -> bool:
+def _fits(old: ParsedStatement, new: ParsedStatement) -> bool:
     """Whether nothing but the wording differs: tense, necessity, possession."""
     if old.past != new.past or (old.modal != new.modal and "can" in (old.modal, new.modal)):
         return False
@@ -73,7 +77,7 @@ def _fits(old: Statement, new: Statement) -> bool:
     return not _turned(old, new)
 
 
-def _turned(old: Statement, new: Statement) -> bool:
+def _turned(old: ParsedStatement, new: ParsedStatement) -> bool:
     """Whether who does and what is done have changed places, or parallel parts are paired another way."""
     if (old.parts or new.parts) and (old.parts[1:] != new.parts[1:] or old.order != new.order):
         return True
@@ -89,12 +93,12 @@ def _turned(old: Statement, new: Statement) -> bool:
     return len(old.order) != len(old.keys) or (len(old.values) > 1 and _paired(old) != _paired(new))
 
 
-def _named_order(told: Statement) -> list[str]:
+def _named_order(told: ParsedStatement) -> list[str]:
     """The names of those who do not act, in their order."""
     return [key for key in told.order if told.tokens[key].kind == "n" and key not in told.logical]
 
 
-def _paired(told: Statement) -> frozenset[tuple[str, str]]:
+def _paired(told: ParsedStatement) -> frozenset[tuple[str, str]]:
     """Each value with the word after it: `3 apples and 4 pears`."""
     return frozenset(
         (key, after) for key, after in zip(told.order, (*told.order[1:], ""), strict=True) if key.isdecimal() and after
@@ -102,7 +106,7 @@ def _paired(told: Statement) -> frozenset[tuple[str, str]]:
 
 
 def _opposed(
-    old: Statement, new: Statement, gone: frozenset[str], come: frozenset[str]
+    old: ParsedStatement, new: ParsedStatement, gone: frozenset[str], come: frozenset[str]
 ) -> tuple[frozenset[str], frozenset[str], bool]:
     """What is left without a pair like `complete` and `incomplete`, and whether there was one."""
     if len(gone) * len(come) > _FEW:
@@ -114,7 +118,7 @@ def _opposed(
     return gone, come, False
 
 
-def _is_said(told: Statement, key: str) -> bool:
+def _is_said(told: ParsedStatement, key: str) -> bool:
     """Whether a word is what the sentence says of its subject, and no attribute of another word."""
     return told.verb == key or (told.verb == "be" and not told.tokens[key].subject)
 
@@ -124,7 +128,7 @@ def _denies(a: str, b: str) -> bool:
     return len(short) >= 3 and long.endswith(short) and long[: len(long) - len(short)] in lexicon.PREFIXES
 
 
-def _takes_back(old: Statement, new: Statement, come: frozenset[str]) -> bool:
+def _takes_back(old: ParsedStatement, new: ParsedStatement, come: frozenset[str]) -> bool:
     """Whether the new text ends what the old one says, and puts nothing in its place."""
     if old.ended or old.negative:
         return False
@@ -148,17 +152,17 @@ def _takes_back(old: Statement, new: Statement, come: frozenset[str]) -> bool:
     return old.names <= new.surfaces or not new.names
 
 
-def _is_about(old: Statement, new: Statement) -> bool:
+def _is_about(old: ParsedStatement, new: ParsedStatement) -> bool:
     """Whether both name the same role of the same persons: `is friends with`, `are friends`."""
     return new.verb == "be" and bool(old.names & new.surfaces)
 
 
-def _is_general(old: Statement, new: Statement, gone: frozenset[str]) -> bool:
+def _is_general(old: ParsedStatement, new: ParsedStatement, gone: frozenset[str]) -> bool:
     """Whether the new text denies in general what the old one says of a case."""
     return len(gone) <= 1 and old.verb == new.verb and old.subject == new.subject and old.head in new.keys
 
 
-def _changed_value(old: Statement, new: Statement, gone: frozenset[str], come: frozenset[str]) -> bool:
+def _changed_value(old: ParsedStatement, new: ParsedStatement, gone: frozenset[str], come: frozenset[str]) -> bool:
     """Whether the new text gives another value to an attribute that has one value at a time."""
     if (
         not come
@@ -184,7 +188,7 @@ def _changed_value(old: Statement, new: Statement, gone: frozenset[str], come: f
     return _slot_changed(old, new, lost, found)
 
 
-def _is_placed(told: Statement, key: str) -> bool:
+def _is_placed(told: ParsedStatement, key: str) -> bool:
     """Whether a word is what the sentence is about, and no attribute of one among many."""
     return told.verb in ("be", key) or told.head == key or bool(told.tokens[key].prep)
 
@@ -212,7 +216,7 @@ def _shape(key: str) -> str:
     return key.split(":", 1)[0] if ":" in key else "code"
 
 
-def _one_at_a_time(old: Statement, new: Statement, lost: list[Token], found: list[Token]) -> bool:
+def _one_at_a_time(old: ParsedStatement, new: ParsedStatement, lost: list[Token], found: list[Token]) -> bool:
     """Whether another number, time or date replaces the old one, instead of standing beside it."""
     if old.past and not new.changed:
         return False
@@ -231,11 +235,13 @@ def _one_at_a_time(old: Statement, new: Statement, lost: list[Token], found: lis
     return shapes == sorted(_shape(token.key) for token in found) or "code" not in shapes
 
 
-def _each(old: Statement, new: Statement, lost: list[Token], found: list[Token]) -> list[tuple[Statement, Token]]:
+def _each(
+    old: ParsedStatement, new: ParsedStatement, lost: list[Token], found: list[Token]
+) -> list[tuple[ParsedStatement, Token]]:
     return [(old, token) for token in lost] + [(new, token) for token in found]
 
 
-def _slot_changed(old: Statement, new: Statement, lost: list[Token], found: list[Token]) -> bool:
+def _slot_changed(old: ParsedStatement, new: ParsedStatement, lost: list[Token], found: list[Token]) -> bool:
     """Whether the words that differ fill the same place, and that place takes one value."""
     if any(token.kind == "#" for token in (*lost, *found)) and not _is_attribute(old):
         return False
@@ -258,7 +264,7 @@ def _slot_changed(old: Statement, new: Statement, lost: list[Token], found: list
     return slots or (as_its and before == after == "")
 
 
-def _has_moved(old: Statement, lost: list[Token], found: list[Token]) -> bool:
+def _has_moved(old: ParsedStatement, lost: list[Token], found: list[Token]) -> bool:
     """Whether `has moved to` and `switched to` name another place, or another thing that is used."""
     if not lost or old.verb not in lexicon.MOTION or not all(token.prep in ("to", "into") for token in found):
         return False
@@ -266,7 +272,7 @@ def _has_moved(old: Statement, lost: list[Token], found: list[Token]) -> bool:
     return placed and any(token.kind == "n" for token in lost) and any(token.kind == "n" for token in found)
 
 
-def _attribute_changed(told: Statement, lost: list[Token], found: list[Token]) -> bool:
+def _attribute_changed(told: ParsedStatement, lost: list[Token], found: list[Token]) -> bool:
     """Whether two values are those of one attribute, or one thing; names are values of any attribute."""
     names = all(token.kind == "n" for token in (*lost, *found))
     if names and not lost[0].prep and _is_thing(told):
@@ -275,24 +281,24 @@ def _attribute_changed(told: Statement, lost: list[Token], found: list[Token]) -
     return _is_attribute(told) and (names or plain)
 
 
-def _is_attribute(told: Statement) -> bool:
+def _is_attribute(told: ParsedStatement) -> bool:
     """Whether the subject is an attribute, or a person's role that one person fills."""
     subject = told.subject
     return bool(subject & lexicon.UNIQUE or subject & lexicon.ATTRIBUTES or subject & lexicon.SINGLE_ROLES)
 
 
-def _is_thing(told: Statement) -> bool:
+def _is_thing(told: ParsedStatement) -> bool:
     """Whether the subject is one thing of the user's: `the user's car`."""
     others = told.subject - _USER
     plural = any(told.tokens[key].plural for key in others)
     return len(others) < len(told.subject) and bool(others) and not plural and not others & lexicon.PEOPLE
 
 
-def _is_role(told: Statement) -> bool:
+def _is_role(told: ParsedStatement) -> bool:
     return bool((told.subject | told.keys) & lexicon.SINGLE_ROLES or told.subject & lexicon.UNIQUE)
 
 
-def _misspelt(old: Statement, new: Statement, gone: frozenset[str], come: frozenset[str]) -> bool:
+def _misspelt(old: ParsedStatement, new: ParsedStatement, gone: frozenset[str], come: frozenset[str]) -> bool:
     """Whether the texts differ in one word alone, by a doubled letter or two letters that changed places."""
     if len(gone) != 1 or len(come) != 1:
         return False

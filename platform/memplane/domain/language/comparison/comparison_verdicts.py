@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class ComparisonVerdict(StrEnum):
     """What the new text is to the old one."""
 
     SAME = "same"
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     @property
     def supersedes(self) -> bool:
         """Whether the old text no longer holds."""
-        return self in (Verdict.UPDATED, Verdict.CONTRADICTED, Verdict.RETRACTED)
+        return self in (ComparisonVerdict.UPDATED, ComparisonVerdict.CONTRADICTED, ComparisonVerdict.RETRACTED)
 
 
 class Rule(StrEnum):
@@ -48,7 +48,7 @@ class Rule(StrEnum):
 class Judgement:
     """A verdict, and the rule that gave it."""
 
-    verdict: Verdict
+    verdict: ComparisonVerdict
     rule: Rule
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from itertools import islice
 
-from memplane.domain.language.extraction.extraction_fact import Extracted, Omissions, Telling
+from memplane.domain.language.extraction.extraction_fact import ExtractedFact, Omissions, StatementContext
 from memplane.domain.language.extraction.extraction_mine import from_mine
 from memplane.domain.language.extraction.extraction_rules import from_statement
 from memplane.domain.language.extraction.extraction_text import (
@@ -21,7 +21,7 @@ from memplane.domain.language.extraction.extraction_text import (
 from memplane.domain.language.profile_statements import spoken_fields
 from memplane.domain.memory.memory import MemoryType
 
-__all__ = ["Extracted", "Omissions", "claimed", "extract"]
+__all__ = ["ExtractedFact", "Omissions", "claimed", "extract"]
 
 NOBODY = "The user"
 """How a person is named whose name is not known."""
@@ -38,7 +38,7 @@ def extract(
     limit: int = 3,
     failing: Callable[[Exception], None] | None = None,
     omitting: Callable[[Omissions], None] | None = None,
-) -> list[Extracted]:
+) -> list[ExtractedFact]:
     """The facts that a message states about its author.
 
     Only the first 60 statements in the first 4 000 characters are read. A question, a supposition, a quotation,
@@ -52,8 +52,8 @@ def extract(
         failing: gets the error of a statement that cannot be read, which costs no other one; without it, it is raised.
         omitting: gets what was not read of the message; the facts beyond the limit are not among it.
     """
-    telling = Telling(speaker or NOBODY, when)
-    found: dict[str, Extracted] = {}
+    telling = StatementContext(speaker or NOBODY, when)
+    found: dict[str, ExtractedFact] = {}
     words = own_words(text)
     stated = clauses(words)
     for clause in islice(stated, MOST):
@@ -91,7 +91,7 @@ def claimed(
     speaker: str | None = None,
     when: datetime | None = None,
     omitting: Callable[[Omissions], None] | None = None,
-) -> list[Extracted]:
+) -> list[ExtractedFact]:
     """The fields of the profile that a message gives its author a value for, each in a sentence of its own.
 
     They are read as in any text, so that a sensitive field needs no rule for the sentence around it. The category is
@@ -107,7 +107,7 @@ def claimed(
     spoken = plain_sentences(text)
     if omitting is not None:
         omitting(Omissions(statements=max(len(spoken) - MOST, 0), characters=len(text) - len(beginning(text))))
-    found: dict[tuple[str, str], Extracted] = {}
+    found: dict[tuple[str, str], ExtractedFact] = {}
     for sentence in islice(spoken, MOST):
         asks = sentence.rstrip("\"') ").endswith("?")
         if asks or '"' in sentence or doubtful_words(_WISH.sub("", sentence)):
@@ -117,7 +117,7 @@ def claimed(
             content = f"{speaker or NOBODY}'s {named} {'are' if named.endswith('s') else 'is'} {stated.value}."
             found.setdefault(
                 stated.key,
-                Extracted(
+                ExtractedFact(
                     content, "", MemoryType.SEMANTIC, 4, 0.9, f"identity.{stated.field}", stated.field, stated.value
                 ),
             )

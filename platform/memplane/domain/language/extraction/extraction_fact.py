@@ -7,7 +7,7 @@ from memplane.domain.memory.memory import MemoryType
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedFact:
     """One fact drawn from a message.
 
     Attributes:
@@ -81,7 +81,7 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class StatementContext:
     """Who tells it, and when.
 
     Attributes:

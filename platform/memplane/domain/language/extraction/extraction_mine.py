@@ -3,7 +3,7 @@
 import re
 
 from memplane.domain.language.extraction.extraction_dates import DATE, RECURS, dated
-from memplane.domain.language.extraction.extraction_fact import Clause, Extracted, Telling
+from memplane.domain.language.extraction.extraction_fact import Clause, ExtractedFact, StatementContext
 from memplane.domain.language.extraction.extraction_frames import Frame
 from memplane.domain.language.extraction.extraction_guards import trivial
 from memplane.domain.language.extraction.extraction_person import third
@@ -123,7 +123,7 @@ _FIGURES = re.compile(r"\d|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 
 
-def from_mine(clause: Clause, telling: Telling) -> Extracted | None:
+def from_mine(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     """The fact in a statement about something or someone of its author's, if a rule knows it."""
     text = clause.text
     if not text[:4].lower().startswith(("my ", "the ")):
@@ -135,7 +135,7 @@ def from_mine(clause: Clause, telling: Telling) -> Extracted | None:
     return None
 
 
-def _made(frame: Frame, owner: str, rest: str, clause: Clause, telling: Telling) -> Extracted | None:
+def _made(frame: Frame, owner: str, rest: str, clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     rest = tidy(rest)
     if not rest or not bound(rest) or weight(rest) < 1 or (frame.rule == "relationship.together" and weight(rest) < 2):
         return None
@@ -163,7 +163,7 @@ def _particular_value(what: str, value: str) -> str:
     return "" if refused else value
 
 
-def _particular(clause: Clause, telling: Telling) -> Extracted | None:
+def _particular(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _PARTICULAR.match(clause.text)
     if not found:
         return None
@@ -196,7 +196,7 @@ def _particular(clause: Clause, telling: Telling) -> Extracted | None:
     return told(f"{telling.possessive} {what} {verb} {third(said)}", frame, time.moment if time else None, value)
 
 
-def _deadline(clause: Clause, telling: Telling) -> Extracted | None:
+def _deadline(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _DEADLINE.match(clause.text)
     if not found or not bound(found["what"]):
         return None
@@ -208,7 +208,7 @@ def _deadline(clause: Clause, telling: Telling) -> Extracted | None:
     return told(f"{telling.possessive} deadline for {third(found['what'])} is {time.text}", frame, time.moment)
 
 
-def _favourite(clause: Clause, telling: Telling) -> Extracted | None:
+def _favourite(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _FAVOURITE.match(clause.text)
     if not found:
         return None
@@ -227,7 +227,7 @@ def _favourite(clause: Clause, telling: Telling) -> Extracted | None:
     return told(f"{telling.possessive} favourite {third(what)} {verb} {third(value)}", frame, None)
 
 
-def _names(clause: Clause, telling: Telling) -> Extracted | None:
+def _names(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _NAMES.match(clause.text)
     if not found or not re.search(r"[A-Z\d]|favou?rite", found.group()[3:]):
         return None
@@ -241,16 +241,18 @@ def _genitive(who: str) -> str:
     return "'" if who.endswith("s") and not who.endswith("ss") else "'s"
 
 
-def _kin(clause: Clause, telling: Telling) -> Extracted | None:
+def _kin(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _KIN.match(clause.text)
     return _of_others("relationship", found, clause, telling)
 
 
-def _pet(clause: Clause, telling: Telling) -> Extracted | None:
+def _pet(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     return _of_others("pet", _PETS.match(clause.text), clause, telling)
 
 
-def _of_others(rule: str, found: re.Match[str] | None, clause: Clause, telling: Telling) -> Extracted | None:
+def _of_others(
+    rule: str, found: re.Match[str] | None, clause: Clause, telling: StatementContext
+) -> ExtractedFact | None:
     if not found or weight(found["what"]) < 1:
         return None
     if found["name"] and not found["name"][0].isupper():
@@ -262,7 +264,7 @@ def _of_others(rule: str, found: re.Match[str] | None, clause: Clause, telling: 
     return _made(frame, f"{telling.possessive} {third(found['who'])}", found["what"], clause, telling)
 
 
-def _together(clause: Clause, telling: Telling) -> Extracted | None:
+def _together(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     found = _TOGETHER.match(clause.text)
     if not found or weight(found["what"]) < 2:
         return None

@@ -7,7 +7,7 @@ from datetime import datetime
 from memplane.domain.language.extraction.extraction_being import BEING
 from memplane.domain.language.extraction.extraction_dates import DATE, dated
 from memplane.domain.language.extraction.extraction_doing import DOING
-from memplane.domain.language.extraction.extraction_fact import Clause, Extracted, Telling
+from memplane.domain.language.extraction.extraction_fact import Clause, ExtractedFact, StatementContext
 from memplane.domain.language.extraction.extraction_frames import Frame
 from memplane.domain.language.extraction.extraction_guards import trivial
 from memplane.domain.language.extraction.extraction_person import conjugated, third
@@ -89,7 +89,7 @@ _AFTER_VERB = re.compile(
 )
 
 
-def from_statement(clause: Clause, telling: Telling) -> Extracted | None:
+def from_statement(clause: Clause, telling: StatementContext) -> ExtractedFact | None:
     """The fact in a statement about its author, if a rule knows it."""
     text = clause.text
     if _AUTHORITY.search(text):
@@ -116,14 +116,16 @@ def from_statement(clause: Clause, telling: Telling) -> Extracted | None:
     return None
 
 
-def _where_it_was(fact: Extracted, body: str, clause: Clause, telling: Telling) -> Extracted:
+def _where_it_was(fact: ExtractedFact, body: str, clause: Clause, telling: StatementContext) -> ExtractedFact:
     """What takes something back, in the category of what it takes back: an allergy is no matter of the profile."""
     affirmed = _ENDED.sub("", body)
     stated = from_statement(replace(clause, text=f"I {affirmed}"), telling) if affirmed != body else None
     return replace(fact, category=stated.category) if stated and not stated.retracts else fact
 
 
-def _framed(frame: Frame, found: re.Match[str], body: str, clause: Clause, telling: Telling) -> Extracted | None:
+def _framed(
+    frame: Frame, found: re.Match[str], body: str, clause: Clause, telling: StatementContext
+) -> ExtractedFact | None:
     if not frame.pattern.match(body) or trivial(frame.rule, DATE.sub("", body).strip()):
         return None
     past = frame.tense == "past"
@@ -163,12 +165,12 @@ def _coordinated(rest: str, frame: Frame) -> str:
     return _BASE.sub(lambda other: f" and {conjugated(other[1])}", rest)
 
 
-def told(content: str, frame: Frame, moment: datetime | None, value: str | None = None) -> Extracted | None:
+def told(content: str, frame: Frame, moment: datetime | None, value: str | None = None) -> ExtractedFact | None:
     """The fact, unless its sentence is too long."""
     content = re.sub(r" {2,}", " ", content).strip(" ,;:-")
     if len(content) >= LONGEST or not content.isprintable():
         return None
-    return Extracted(
+    return ExtractedFact(
         content=f"{content}.",
         category=frame.category,
         type=MemoryType.EPISODIC if frame.tense == "past" else MemoryType.SEMANTIC,
@@ -182,7 +184,7 @@ def told(content: str, frame: Frame, moment: datetime | None, value: str | None 
     )
 
 
-def _asked(text: str, telling: Telling) -> Extracted | None:
+def _asked(text: str, telling: StatementContext) -> ExtractedFact | None:
     """A name to be called by, or something to be reminded of."""
     name = _CALL.match(text) or _I_AM.match(text)
     if name and is_name(name["name"]):
@@ -198,7 +200,7 @@ def _asked(text: str, telling: Telling) -> Extracted | None:
     if (day and not lead) or not bound(rest) or weight(rest) < 1:
         return None
     to = "about" if remind["to"].lower() == "about" else "to"
-    return Extracted(
+    return ExtractedFact(
         f"{telling.subject} wants to be reminded {to} {third(time.text)}.",
         "tasks",
         MemoryType.SEMANTIC,
@@ -209,8 +211,8 @@ def _asked(text: str, telling: Telling) -> Extracted | None:
     )
 
 
-def _named(content: str, field: str, value: str, rule: str) -> Extracted:
-    return Extracted(f"{content}.", "profile", MemoryType.SEMANTIC, 5, 0.9, rule, field, value)
+def _named(content: str, field: str, value: str, rule: str) -> ExtractedFact:
+    return ExtractedFact(f"{content}.", "profile", MemoryType.SEMANTIC, 5, 0.9, rule, field, value)
 
 
 def is_name(name: str) -> bool:

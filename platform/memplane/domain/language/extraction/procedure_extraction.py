@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from memplane.domain.jobs.inference_checks import Fault, claims_or_orders, speaks, supported
+from memplane.domain.jobs.inference_checks import InferenceFault, claims_or_orders, is_supported, speaks
 from memplane.domain.language.extraction.extraction_fact import Omissions
 from memplane.domain.language.extraction.extraction_text import READ, other_voice
 
@@ -208,7 +208,7 @@ def _imperative(part: str) -> str:
     return f"{step[0].upper()}{step[1:]}."
 
 
-def workflow_fault(found: Procedure, confidence: float, shown: Sequence[str]) -> Fault | None:
+def workflow_fault(found: Procedure, confidence: float, shown: Sequence[str]) -> InferenceFault | None:
     """What is wrong with a way of working that a model found; ``None`` for one that may be kept.
 
     Its steps are in the imperative, plain, neither too few nor too many nor too long; each shares a word with what
@@ -221,17 +221,17 @@ def workflow_fault(found: Procedure, confidence: float, shown: Sequence[str]) ->
     """
     steps = found.steps
     if not 0 < len(found.title) <= TITLE_CHARS or not FEWEST <= len(steps) <= MOST_STEPS:
-        return Fault.LENGTH
+        return InferenceFault.LENGTH
     if not SURE <= confidence <= 1:
-        return Fault.UNSUPPORTED
+        return InferenceFault.UNSUPPORTED
     for text in (found.title, *steps):
         if len(text) > STEP_CHARS or not text:
-            return Fault.LENGTH
+            return InferenceFault.LENGTH
         if wrong := claims_or_orders(text):
             return wrong
     if any(speaks(step) or _NO_STEP.match(step) or _SUBJECT.match(step) for step in steps):
-        return Fault.PERSON
-    return None if supported(steps, shown) else Fault.UNSUPPORTED
+        return InferenceFault.PERSON
+    return None if is_supported(steps, shown) else InferenceFault.UNSUPPORTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SessionSummaryText:
     """What a conversation was about; every part is somebody's own sentence.
 
     Attributes:
@@ -77,17 +77,17 @@ class Summary:
         """The turns that it quotes, once each, in the order of the conversation."""
         return tuple(sorted({each.turn.id: each.turn for each in self.told}.values(), key=lambda turn: turn.seq))
 
-    def without(self, left_out: Callable[[Said], bool]) -> "Summary | None":
+    def without(self, left_out: Callable[[Said], bool]) -> "SessionSummaryText | None":
         """The summary without some sentences; ``None`` when nothing is left of it."""
         request, outcome = (None if each is None or left_out(each) else each for each in (self.request, self.outcome))
         decisions, items = (
             tuple(each for each in some if not left_out(each)) for some in (self.decisions, self.open_items)
         )
-        kept = Summary(request, outcome, decisions, items)
+        kept = SessionSummaryText(request, outcome, decisions, items)
         return kept if kept.sources else None
 
 
-def summarised(turns: Sequence[Turn]) -> Summary | None:
+def summarised(turns: Sequence[Turn]) -> SessionSummaryText | None:
     """The summary of a conversation, by rule; ``None`` when nothing was said in it that can be told.
 
     Decisions and open items are found in English alone; what was asked and answered in any language. A sentence that
@@ -110,7 +110,7 @@ def summarised(turns: Sequence[Turn]) -> Summary | None:
     unanswered = _unanswered(spoken)
     if unanswered is not None and unanswered.text not in {each.text for each in open_items}:
         open_items = (*open_items[: MOST - 1], unanswered)
-    return Summary(request, outcome, decisions, open_items)
+    return SessionSummaryText(request, outcome, decisions, open_items)
 
 
 def is_decision(sentence: str) -> bool:

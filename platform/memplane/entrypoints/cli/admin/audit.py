@@ -12,8 +12,8 @@ from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, plain, show
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
-    from memplane.application.operations.audit import Verified
-    from memplane.application.operations.audit_chain_ports import State
+    from memplane.application.operations.audit import VerificationResult
+    from memplane.application.operations.audit_chain_ports import SealState
     from memplane.bootstrap import Application
 
 app = typer.Typer(name="audit", no_args_is_help=True, help="The chain over the history: its head, and its proof.")
@@ -24,7 +24,7 @@ def head(*, tenant: Tenant = DEFAULT_TENANT, data: Data = None, storage: Storage
     """Print the head of the chain. Keep it where nobody who can change the database can."""
     from memplane.entrypoints.cli.admin.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    async def work(application: "Application") -> "State":
+    async def work(application: "Application") -> "SealState":
         return await application.audit.state(tenant)
 
     found = on_database(settings_of(data=data, storage=storage), work)
@@ -53,7 +53,7 @@ def verify(
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("verified", total=None)
 
-        async def work(application: "Application") -> "Verified":
+        async def work(application: "Application") -> "VerificationResult":
             return await application.audit(
                 tenant, written, progress=lambda done, all_: bar.update(task, completed=done, total=all_)
             )
@@ -70,7 +70,7 @@ def verify(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _told(found: "Verified", *, anchored: bool) -> str:
+def _told(found: "VerificationResult", *, anchored: bool) -> str:
     wrong = found.found
     if wrong is not None:
         named = f", entry {wrong.entry}" if wrong.entry else ""

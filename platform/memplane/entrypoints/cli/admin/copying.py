@@ -12,7 +12,7 @@ from memplane.domain.policy.capabilities import Capability
 from memplane.settings import Settings
 
 if TYPE_CHECKING:
-    from memplane.adapters.conversion.conversion import Converted, Told
+    from memplane.adapters.conversion.conversion import ConversionResult, Told
 
 
 async def backup(settings: Settings, target: Path) -> Path:
@@ -34,7 +34,7 @@ async def backup(settings: Settings, target: Path) -> Path:
     return source
 
 
-def convert(source: str, target: str, tenant: str | None, app_role: str, told: "Told") -> "Converted":
+def convert(source: str, target: str, tenant: str | None, app_role: str, told: "Told") -> "ConversionResult":
     """Copy a tenant from SQLite to PostgreSQL, or back, and compare both.
 
     Args:
@@ -48,7 +48,7 @@ def convert(source: str, target: str, tenant: str | None, app_role: str, told: "
         SettingsError: both are of one kind.
         MemplaneError: see `Conversion.run`.
     """
-    from memplane.adapters.conversion.conversion import Conversion, refuse_several_tenants  # noqa: PLC0415 - which little else needs
+    from memplane.adapters.conversion.conversion import TenantConversion, refuse_several_tenants  # noqa: PLC0415 - which little else needs
     from memplane.adapters.conversion.conversion_sides import file_side, postgres_side  # noqa: PLC0415 - which little else needs
 
     if _is_file(source) == _is_file(target):
@@ -59,7 +59,7 @@ def convert(source: str, target: str, tenant: str | None, app_role: str, told: "
         found = sides[0](source, cleanup, tenant, None)
         if tenant is None:
             refuse_several_tenants(found)
-        return Conversion(found, sides[1](target, cleanup, tenant, app_role)).run(told)
+        return TenantConversion(found, sides[1](target, cleanup, tenant, app_role)).run(told)
 
 
 def _is_file(where: str) -> bool:

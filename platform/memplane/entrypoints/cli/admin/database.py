@@ -58,12 +58,12 @@ def on_database(settings: Settings, work: Callable[[Application], Awaitable[T]])
     require_database(settings)
     prepared = prepare(settings)
     try:
-        return asyncio.run(opened(settings, prepared.url, work))
+        return asyncio.run(run_on_database(settings, prepared.url, work))
     finally:
         prepared.stop()
 
 
-async def opened(settings: Settings, url: str, work: Callable[[Application], Awaitable[T]]) -> T:
+async def run_on_database(settings: Settings, url: str, work: Callable[[Application], Awaitable[T]]) -> T:
     """Do work on the use cases of a prepared database."""
     application = Application(with_ledger(settings), url)
     try:
@@ -75,7 +75,7 @@ async def opened(settings: Settings, url: str, work: Callable[[Application], Awa
 
 async def first_keys(settings: Settings, url: str) -> KeyFile:
     """The keys of a single-user server, made where they are missing."""
-    return await opened(settings, url, lambda application: ensure_keys(application, settings.data))
+    return await run_on_database(settings, url, lambda application: ensure_keys(application, settings.data))
 
 
 def initialise(settings: Settings) -> tuple[KeyFile, str]:

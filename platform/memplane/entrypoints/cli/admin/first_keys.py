@@ -6,7 +6,7 @@ from pathlib import Path
 from memplane.adapters.files.key_file import KeyFile
 from memplane.application.keys.api_keys import NewKey, first_scopes
 from memplane.bootstrap import DEFAULT_TENANT, Application
-from memplane.domain.errors import Unauthenticated
+from memplane.domain.errors import AuthenticationRequired
 from memplane.domain.identity.principal import KeyScope
 from memplane.domain.policy.policy import Trust
 
@@ -41,6 +41,6 @@ async def ensure_keys(application: Application, folder: Path) -> KeyFile:
 async def _known(application: Application, credential: str) -> bool:
     try:
         await application.keys.authenticate(credential)
-    except Unauthenticated:
+    except AuthenticationRequired:
         return False
     return True

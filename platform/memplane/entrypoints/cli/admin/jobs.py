@@ -20,10 +20,10 @@ from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.settings import Settings
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
-    from memplane.application.jobs.garbage_collection import Collected
+    from memplane.application.jobs.garbage_collection import CollectionResult
     from memplane.application.jobs.job_queue import JobQueue
     from memplane.application.jobs.job_records import JobRun
-    from memplane.application.jobs.job_runner import Done
+    from memplane.application.jobs.job_runner import RunResult
     from memplane.bootstrap import Application
 
 app = typer.Typer(name="jobs", no_args_is_help=True, help="Background work: expiry, decay, archive, purge.")
@@ -53,9 +53,9 @@ def run(  # noqa: PLR0913 - one argument for each option
     if unknown := set(names) - set(NIGHTLY):
         raise SettingsError(f"there is no job '{unknown.pop()}'; there are {', '.join(NIGHTLY)}, and all")
 
-    async def work(application: "Application") -> "list[Done]":
+    async def work(application: "Application") -> "list[RunResult]":
         tenants = await application.queue.tenants() if every_tenant else [tenant]
-        done: list[Done] = []
+        done: list[RunResult] = []
         with _progress() as progress:
             for each in tenants:
                 for job in names:
@@ -127,7 +127,7 @@ def gc(
     """Collect what is kept no longer: expiry, decay, TTL, layers, size and purge, and report the day with averages."""
     from memplane.entrypoints.cli.admin.database import on_database  # noqa: PLC0415 - the database, which help does not wait for
 
-    async def work(application: "Application") -> "Collected":
+    async def work(application: "Application") -> "CollectionResult":
         if user is None:
             return await application.collect.tenant(tenant, dry_run=dry_run)
         return await application.collect.user(_operator(tenant), user, dry_run=dry_run)
@@ -167,14 +167,14 @@ def _counted(counts: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in counts.items()) or "nothing"
 
 
-def _model(of: "Done | JobRun") -> str:
+def _model(of: "RunResult | JobRun") -> str:
     """What a language model took, or why it was not asked."""
     tokens = of.input_tokens + of.output_tokens
     told = [f"{tokens} tokens"] * bool(tokens) + [f"cost {of.cost:.4g}"] * bool(of.cost)
     return ", ".join([*told, *([f"skipped: {of.skipped}"] if of.skipped else [])])
 
 
-def _done(found: "Sequence[Done]") -> list[RenderableType]:
+def _done(found: "Sequence[RunResult]") -> list[RenderableType]:
     told = {"done": "done", "unchanged": "done before today", "dry_run": "would be done"}
     rows = table("job", "tenant", "outcome", "what", "model")
     for each in found:

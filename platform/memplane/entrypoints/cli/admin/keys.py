@@ -16,7 +16,7 @@ from memplane.entrypoints.cli.options import Data, Limit, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the commands load the database when they run, not when their help is shown
-    from memplane.application.keys.api_keys import RotatedKey
+    from memplane.application.keys.api_keys import KeyReplacement
     from memplane.application.records import StoredKey
     from memplane.bootstrap import Application
     from memplane.settings import Settings
@@ -167,10 +167,10 @@ def rotate(  # noqa: PLR0913 - one argument for each option
     show(document | _document(stored), *told, as_json=json)
 
 
-def _kept_in_file(settings: "Settings", rotated: "RotatedKey") -> bool:
+def _kept_in_file(settings: "Settings", rotated: "KeyReplacement") -> bool:
     """Whether the key file held the old key; then it holds the new one now."""
     file = KeyFile.read(settings.data)
-    replaced = None if file is None else file.replaced(rotated.replaces, rotated.made.credential)
+    replaced = None if file is None else file.with_credential(rotated.replaces, rotated.made.credential)
     if replaced is None:
         return False
     replaced.write(settings.data)

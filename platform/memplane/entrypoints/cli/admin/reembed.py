@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
-from memplane.domain.errors import Conflict
+from memplane.domain.errors import StateConflict
 from memplane.entrypoints.cli.admin.jobs import DEFAULT_TENANT, Tenant, progress_bar
 from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import Json, add, show, table
@@ -81,7 +81,7 @@ def _each(
         for name in names:
             try:
                 found.append(await work(application, name))
-            except Conflict as error:
+            except StateConflict as error:
                 refusals[name] = error
                 found.append(await application.reembedding.status(name))
         if refusals and len(refusals) == len(names):

@@ -13,9 +13,9 @@ import typer
 import uvicorn
 from pydantic_core import to_json
 
-from memplane.bootstrap import Application, Prepared, ledger_of, prepare
+from memplane.bootstrap import Application, PreparedDatabase, ledger_of, prepare
 from memplane.domain.errors import SettingsError
-from memplane.entrypoints.cli.admin.database import first_keys, opened
+from memplane.entrypoints.cli.admin.database import first_keys, run_on_database
 from memplane.entrypoints.cli.admin.signals import Interrupts
 from memplane.entrypoints.cli.output import ExitCode
 from memplane.entrypoints.connections import ConnectionLimits, limited_protocol, within_file_limit
@@ -58,7 +58,7 @@ def run_server(settings: Settings, *, as_json: bool) -> ExitCode:
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
         _uncollected(),
-        Interrupts.taken() as interrupts,
+        Interrupts.intercept() as interrupts,
         _listener(settings.host, settings.port) as listener,
         _prepared(settings, interrupts) as prepared,
     ):
@@ -83,7 +83,7 @@ def _uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[Prepared]:
+def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[PreparedDatabase]:
     """A database that is ready, with its keys; both are let go of afterwards, whatever happens."""
     with ExitStack() as cleanup:
         with interrupts.kept_back():  # a database that is half started could not be stopped
@@ -91,7 +91,9 @@ def _prepared(settings: Settings, interrupts: Interrupts) -> Iterator[Prepared]:
             cleanup.callback(prepared.stop)
         with interrupts.kept_back():
             single = settings.host in LOOPBACK
-            asyncio.run(first_keys(settings, prepared.url) if single else opened(settings, prepared.url, _fits))
+            asyncio.run(
+                first_keys(settings, prepared.url) if single else run_on_database(settings, prepared.url, _fits)
+            )
         yield prepared
 
 

@@ -17,7 +17,7 @@ class Interrupts:
 
     @classmethod
     @contextmanager
-    def taken(cls) -> Iterator["Interrupts"]:
+    def intercept(cls) -> Iterator["Interrupts"]:
         """Take both signals over, until the end of the block. Only for the main thread."""
         taken = cls()
         before = {number: signal.signal(number, taken._tell) for number in STOPPING}

@@ -17,9 +17,9 @@ from memplane.adapters.conversion.conversion import Side
 from memplane.adapters.conversion.conversion_sides import FILE, file_side
 from memplane.adapters.files.tenant_tables import LEFT_OUT, TableFile, write_tables
 from memplane.adapters.sql.schema import tables
-from memplane.application.transfer.exports import Exported
+from memplane.application.transfer.exports import ExportStream
 from memplane.bootstrap import DEFAULT_TENANT, Application, now, prepare
-from memplane.domain.errors import NotFound
+from memplane.domain.errors import RecordNotFound
 from memplane.domain.identity.principal import KeyScope, Principal, Reach
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.export_lines import export_lines
@@ -44,7 +44,7 @@ async def export_tenant(application: Application, settings: Settings, tenant: st
         OSError: a file cannot be written.
     """
     if not await application.storage.has_tenant(tenant):
-        raise NotFound(f"there is no tenant '{tenant}'")
+        raise RecordNotFound(f"there is no tenant '{tenant}'")
     for name in ("users", "tables"):
         (out / name).mkdir(parents=True, mode=0o700)
     names = sorted(await application.storage.write(Reach(tenant), lambda uow: uow.erasures.users()))
@@ -73,7 +73,7 @@ async def export_tenant(application: Application, settings: Settings, tenant: st
     }  # fmt: skip
 
 
-async def _user(application: Application, export: Exported, out: Path, number: int) -> dict[str, Any]:
+async def _user(application: Application, export: ExportStream, out: Path, number: int) -> dict[str, Any]:
     """Write the export of a user, as `GET /v1/users/{id}/export` sends it; its entry of the manifest."""
     path = out / "users" / f"{number:06}.jsonl"
     digest, last = hashlib.sha256(), b""
@@ -109,9 +109,9 @@ def _side(settings: Settings, tenant: str, cleanup: ExitStack) -> Side:
     cleanup.callback(prepared.stop)
     if prepared.url.startswith(FILE):
         return file_side(prepared.url, cleanup, DEFAULT_TENANT, None)
-    from memplane.adapters.postgres.provisioning import checked  # noqa: PLC0415 - loaded when it is chosen
+    from memplane.adapters.postgres.provisioning import checked_engine  # noqa: PLC0415 - loaded when it is chosen
 
-    engine = checked(prepared.url)
+    engine = checked_engine(prepared.url)
     cleanup.callback(engine.dispose)
     return Side("the database", engine, tenant)
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from memplane.domain.errors import Invalid, NotSupported, SettingsError
+from memplane.domain.errors import InvalidRequest, NotSupported, SettingsError
 from memplane.entrypoints.cli.confirmation import Yes, require_terminal
 from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, table
@@ -139,7 +139,7 @@ def _replay(settings: Settings, files: list[Path], *, as_json: bool) -> None:
             try:
                 noted[entry["tenant"]] = removal_of(entry)
             except (KeyError, TypeError, ValueError) as error:
-                raise Invalid(f"a line of the ledger is not whole: {error}") from error
+                raise InvalidRequest(f"a line of the ledger is not whole: {error}") from error
     found: list[dict[str, object]] = []
     for tenant, removal in noted.items():
         with ExitStack() as cleanup, _progress(shown=not as_json) as told:

@@ -15,7 +15,7 @@ from memplane.entrypoints.cli.options import Data, Storage, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, add, plain, show, table
 
 if TYPE_CHECKING:  # the database, which help does not wait for
-    from memplane.adapters.conversion.conversion import Converted, Told
+    from memplane.adapters.conversion.conversion import ConversionResult, Told
 
 _WHERE = "A SQLite file, a folder with an embedded PostgreSQL, or the URL of the owner of a PostgreSQL schema."
 
@@ -72,7 +72,7 @@ def _progress(*, shown: bool) -> Iterator["Told"]:
         yield told
 
 
-def _show(done: "Converted", *, as_json: bool) -> None:
+def _show(done: "ConversionResult", *, as_json: bool) -> None:
     rows = table("table", "copied", "source", "target", "")
     for each in done.tables:
         verdict = Text("equal", style="green") if each.equal else Text("DIFFERS", style="bold red")

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from memplane.domain.errors import MemplaneError, SettingsError
 from memplane.entrypoints.cli.bench import latency as load_generation
 from memplane.entrypoints.cli.bench import recall as retrieval
-from memplane.entrypoints.cli.bench.locomo import Conversation, NotConversations, load
-from memplane.entrypoints.cli.bench.server import Server, ServerFailed, throwaway_server
+from memplane.entrypoints.cli.bench.locomo import LocomoConversation, NotConversations, load
+from memplane.entrypoints.cli.bench.server import BenchServerFailed, Server, throwaway_server
 from memplane.entrypoints.cli.output import ExitCode, Json, report, show
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure recall and latency on a throw-away server.")
@@ -51,7 +51,7 @@ def bench_latency(
 
 
 def measure_recall(
-    server: Server, conversations: list[Conversation], profiles: list[str]
+    server: Server, conversations: list[LocomoConversation], profiles: list[str]
 ) -> dict[str, dict[str, retrieval.Figures]]:
     """Ingest conversations into a server and ask everything once for each ranking profile, with progress."""
     link = server.connect(retrieval.AGENT)
@@ -65,7 +65,7 @@ def measure_recall(
     return measured
 
 
-def measure_related(server: Server, conversations: list[Conversation]) -> dict[str, dict[str, retrieval.Figures]]:
+def measure_related(server: Server, conversations: list[LocomoConversation]) -> dict[str, dict[str, retrieval.Figures]]:
     """Ingest conversations with the facts that they state, and ask with and without places for related memories."""
     link = server.connect(retrieval.AGENT)
     turns = sum(len(session.turns) for conversation in conversations for session in conversation.sessions)
@@ -79,7 +79,7 @@ def measure_related(server: Server, conversations: list[Conversation]) -> dict[s
     return measured
 
 
-def fill(server: Server, wanted: load_generation.Load) -> load_generation.Loaded:
+def fill(server: Server, wanted: load_generation.Load) -> load_generation.LoadedCohorts:
     """Load the invented people into a server, with progress."""
     cohorts = load_generation.people(wanted)
     total = sum(person.units for people in cohorts for person in people)
@@ -104,5 +104,5 @@ def told_failures() -> Iterator[None]:
         yield
     except (NotConversations, ValueError) as error:
         raise typer.Exit(report(SettingsError(str(error)))) from error
-    except ServerFailed as error:
+    except BenchServerFailed as error:
         raise typer.Exit(report(MemplaneError(str(error)), ExitCode.NOT_STARTED)) from error

@@ -11,7 +11,7 @@ from time import perf_counter
 from memplane.contracts.query import QueryAnswer
 from memplane.entrypoints.cli.bench.corpus import SHARES, Corpus, Person, Sentence, spoken_at
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.server import Connection, Server
+from memplane.entrypoints.cli.bench.server import BenchConnection, Server
 
 LOADERS = 4
 BUSY_CLIENTS = 4
@@ -68,7 +68,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedCohorts:
     """People by cohort, and how fast they went in, in units a second."""
 
     cohorts: Sequence[Sequence[Person]]
@@ -90,7 +90,7 @@ def people(load: Load) -> list[list[Person]]:
     ]
 
 
-def fill(server: Server, cohorts: Sequence[Sequence[Person]], done: Callable[[int], None]) -> Loaded:
+def fill(server: Server, cohorts: Sequence[Sequence[Person]], done: Callable[[int], None]) -> LoadedCohorts:
     """Store everybody's turns in batches, then everybody's memories one by one; ``done`` is told how many went in."""
     everybody = [person for cohort in cohorts for person in cohort]
     turns = sum(len(person.turns) for person in everybody)
@@ -99,11 +99,11 @@ def fill(server: Server, cohorts: Sequence[Sequence[Person]], done: Callable[[in
     _parallel(server, everybody, lambda links, person: _fill_turns(links["supervisor"], person, done))
     between = perf_counter()
     _parallel(server, everybody, lambda links, person: _fill_memories(links, person, done))
-    return Loaded(cohorts, turns / (between - started), memories / max(perf_counter() - between, 1e-9))
+    return LoadedCohorts(cohorts, turns / (between - started), memories / max(perf_counter() - between, 1e-9))
 
 
 def _parallel(
-    server: Server, everybody: Sequence[Person], work: Callable[[dict[str, Connection], Person], None]
+    server: Server, everybody: Sequence[Person], work: Callable[[dict[str, BenchConnection], Person], None]
 ) -> None:
     def share(part: Sequence[Person]) -> None:
         links = {agent: server.connect(agent) for agent in SHARES}
@@ -117,7 +117,7 @@ def _parallel(
         list(pool.map(share, parts))
 
 
-def _fill_turns(link: Connection, person: Person, done: Callable[[int], None]) -> None:
+def _fill_turns(link: BenchConnection, person: Person, done: Callable[[int], None]) -> None:
     for start in range(0, len(person.turns), _BATCH):
         part = person.turns[start : start + _BATCH]
         turns = [_turn(person, start + place, sentence) for place, sentence in enumerate(part)]
@@ -136,7 +136,7 @@ def _turn(person: Person, place: int, sentence: Sentence) -> dict[str, object]:
     }
 
 
-def _fill_memories(links: dict[str, Connection], person: Person, done: Callable[[int], None]) -> None:
+def _fill_memories(links: dict[str, BenchConnection], person: Person, done: Callable[[int], None]) -> None:
     for place, (agent, category, sentence) in enumerate(person.memories):
         links[agent].post("/v1/memories", _memory(person, category, sentence, place))
         done(1)
@@ -148,7 +148,7 @@ def _memory(person: Person, category: str, sentence: Sentence, place: int) -> di
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class TimedQuestion:
     """A question of one agent to one user's memory, as it is sent."""
 
     agent: str
@@ -162,7 +162,7 @@ class Ask:
         return json.dumps({"query": self.sentence.question, "filters": filters, "top_k": TOP_K}).encode()
 
 
-def questions(cohort: Sequence[Person], count: int, seed: int) -> list[Ask]:
+def questions(cohort: Sequence[Person], count: int, seed: int) -> list[TimedQuestion]:
     """Questions by all agents, in their shares, about random people: what was said, or what that agent wrote."""
     random = Random(seed)  # noqa: S311 - nothing secret
     agents = [agent for agent, tenths in SHARES.items() for _ in range(tenths)]
@@ -172,11 +172,11 @@ def questions(cohort: Sequence[Person], count: int, seed: int) -> list[Ask]:
         person = random.choice(cohort)
         mine = [sentence for writer, _, sentence in person.memories if writer == agent]
         said = list(person.turns) if agent == "supervisor" else []
-        asks.append(Ask(agent, person, random.choice(said + mine or list(person.turns))))
+        asks.append(TimedQuestion(agent, person, random.choice(said + mine or list(person.turns))))
     return asks
 
 
-def timed_queries(server: Server, asks: Sequence[Ask], label: str) -> Iterator[Timing]:
+def timed_queries(server: Server, asks: Sequence[TimedQuestion], label: str) -> Iterator[Timing]:
     """One client asks everything in turn: all agents together, and the supervisor, who sees turns and memories."""
     links = {agent: server.connect(agent) for agent in SHARES}
     for ask in asks[:WARM_UP]:
@@ -186,17 +186,17 @@ def timed_queries(server: Server, asks: Sequence[Ask], label: str) -> Iterator[T
     yield Timing(f"memory.query, supervisor, {label}", [ms for agent, ms in durations if agent == "supervisor"])
 
 
-def _timed(link: Connection, ask: Ask) -> float:
+def _timed(link: BenchConnection, ask: TimedQuestion) -> float:
     body = ask.body
     started = perf_counter()
     link.send("POST", _QUERY, body)
     return (perf_counter() - started) * 1e3
 
 
-def timed_crowd(server: Server, asks: Sequence[Ask], label: str) -> Timing:
+def timed_crowd(server: Server, asks: Sequence[TimedQuestion], label: str) -> Timing:
     """Several clients ask at the same time."""
 
-    def share(part: Sequence[Ask]) -> list[float]:
+    def share(part: Sequence[TimedQuestion]) -> list[float]:
         links = {agent: server.connect(agent) for agent in SHARES}
         return [_timed(links[ask.agent], ask) for ask in part]
 
@@ -221,20 +221,20 @@ def timed_writes(server: Server, load: Load, person: Person) -> Iterator[Timing]
     yield Timing("GET /healthz (HTTP alone)", [_got(link, "/healthz") for _ in range(load.requests)])
 
 
-def _posted(link: Connection, path: str, body: object) -> float:
+def _posted(link: BenchConnection, path: str, body: object) -> float:
     payload = json.dumps(body).encode()
     started = perf_counter()
     link.send("POST", path, payload)
     return (perf_counter() - started) * 1e3
 
 
-def _got(link: Connection, path: str) -> float:
+def _got(link: BenchConnection, path: str) -> float:
     started = perf_counter()
     link.send("GET", path)
     return (perf_counter() - started) * 1e3
 
 
-def found_share(server: Server, asks: Sequence[Ask]) -> float:
+def found_share(server: Server, asks: Sequence[TimedQuestion]) -> float:
     """The share of the supervisor's questions whose sentence is among the results: answers are not empty."""
     link = server.connect("supervisor")
     mine = [ask for ask in asks if ask.agent == "supervisor"][:100]
@@ -245,7 +245,7 @@ def found_share(server: Server, asks: Sequence[Ask]) -> float:
     return found / max(len(mine), 1)
 
 
-def measure(server: Server, load: Load, loaded: Loaded) -> list[Timing]:
+def measure(server: Server, load: Load, loaded: LoadedCohorts) -> list[Timing]:
     """Every timing of a loaded server."""
     timings = []
     for (count, size), cohort in zip(load.sizes, loaded.cohorts, strict=True):

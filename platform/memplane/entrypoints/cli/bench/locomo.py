@@ -26,7 +26,7 @@ class NotConversations(ValueError):
     """A file that is not in the format."""
 
 
-class Spoken(BaseModel):
+class LocomoMessage(BaseModel):
     """One message."""
 
     dia_id: str
@@ -35,17 +35,17 @@ class Spoken(BaseModel):
     blip_caption: str | None = None
 
     @property
-    def said(self) -> str:
+    def full_text(self) -> str:
         """The text, with what a picture sent along shows."""
         return f"{self.text} [{self.blip_caption}]" if self.blip_caption else self.text
 
 
-class Session(BaseModel):
+class LocomoSession(BaseModel):
     """The messages of one sitting."""
 
     session: int
     date_time: str
-    turns: list[Spoken]
+    turns: list[LocomoMessage]
 
     @property
     def time(self) -> datetime:
@@ -59,7 +59,7 @@ class Session(BaseModel):
         return value
 
 
-class Asked(BaseModel):
+class LocomoQuestion(BaseModel):
     """A question, and the messages that hold its answer."""
 
     question: str
@@ -74,13 +74,13 @@ class Asked(BaseModel):
         return list(dict.fromkeys(found))
 
 
-class Conversation(BaseModel):
+class LocomoConversation(BaseModel):
     """Sessions of two people, and questions about them."""
 
     sample_id: str
     speaker_a: str
-    sessions: list[Session]
-    qa: list[Asked]
+    sessions: list[LocomoSession]
+    qa: list[LocomoQuestion]
 
     @model_validator(mode="before")
     @classmethod
@@ -97,12 +97,12 @@ class Conversation(BaseModel):
         return {**value, "speaker_a": told.get("speaker_a"), "sessions": ordered}
 
     @property
-    def questions(self) -> list[Asked]:
+    def questions(self) -> list[LocomoQuestion]:
         """The questions that have evidence."""
         return [asked for asked in self.qa if asked.evidence]
 
 
-def load(file: Path) -> list[Conversation]:
+def load(file: Path) -> list[LocomoConversation]:
     """The conversations of a file.
 
     Raises:
@@ -110,7 +110,7 @@ def load(file: Path) -> list[Conversation]:
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        conversations = [Conversation.model_validate(entry) for entry in content]
+        conversations = [LocomoConversation.model_validate(entry) for entry in content]
     except (OSError, ValueError, TypeError) as error:
         reason = joined_mistakes(error.errors()) if isinstance(error, ValidationError) else error
         raise NotConversations(f"{file.name}: not conversations in LoCoMo format ({reason})") from error

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from memplane.contracts.memories import TurnBatchOutcome
 from memplane.contracts.query import QueryAnswer, QueryItem
 from memplane.entrypoints.cli.bench.grid import Grid
-from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, CATEGORIES, Asked, Conversation
-from memplane.entrypoints.cli.bench.server import Connection
+from memplane.entrypoints.cli.bench.locomo import ANSWERABLE, CATEGORIES, LocomoConversation, LocomoQuestion
+from memplane.entrypoints.cli.bench.server import BenchConnection
 
 AGENT = "supervisor"
 PROFILES = ("default", "lexical", "semantic", "rrf")
@@ -15,7 +15,7 @@ DEPTHS = (5, 10, 20)
 OVERALL = "1-4"
 _BATCH = 500
 
-Ranked = Sequence[tuple[Asked, Sequence[str]]]
+Ranked = Sequence[tuple[LocomoQuestion, Sequence[str]]]
 """Each question with the message ids that one method found, best first."""
 
 
@@ -37,8 +37,8 @@ class Figures:
 
 
 def ingest(
-    connection: Connection,
-    conversations: Iterable[Conversation],
+    connection: BenchConnection,
+    conversations: Iterable[LocomoConversation],
     done: Callable[[int], None],
     *,
     extract: bool = False,
@@ -67,7 +67,7 @@ def ingest(
     return names
 
 
-def _turns(conversation: Conversation, *, extract: bool) -> Iterable[dict[str, object]]:
+def _turns(conversation: LocomoConversation, *, extract: bool) -> Iterable[dict[str, object]]:
     for session in conversation.sessions:
         for turn in session.turns:
             yield {
@@ -75,7 +75,7 @@ def _turns(conversation: Conversation, *, extract: bool) -> Iterable[dict[str, o
                 "thread_id": f"{conversation.sample_id}/session-{session.session}",
                 "role": "user" if turn.speaker == conversation.speaker_a else "assistant",
                 "actor_id": turn.speaker,
-                "text": turn.said,
+                "text": turn.full_text,
                 "event_time": session.time.isoformat(),
                 "external_id": turn.dia_id,
                 "auto_extract": extract,
@@ -83,10 +83,10 @@ def _turns(conversation: Conversation, *, extract: bool) -> Iterable[dict[str, o
 
 
 def ask(
-    connection: Connection, conversations: Iterable[Conversation], profile: str, done: Callable[[int], None]
-) -> list[tuple[Asked, Sequence[str]]]:
+    connection: BenchConnection, conversations: Iterable[LocomoConversation], profile: str, done: Callable[[int], None]
+) -> list[tuple[LocomoQuestion, Sequence[str]]]:
     """Every question that has evidence, with the ids of what the server answers, best first."""
-    answers: list[tuple[Asked, Sequence[str]]] = []
+    answers: list[tuple[LocomoQuestion, Sequence[str]]] = []
     for conversation in conversations:
         for asked in conversation.questions:
             body = {
@@ -105,13 +105,13 @@ def ask(
 
 
 def ask_with_facts(
-    connection: Connection,
-    conversations: Iterable[Conversation],
+    connection: BenchConnection,
+    conversations: Iterable[LocomoConversation],
     names: Mapping[str, str],
     done: Callable[[int], None],
     *,
     related: bool,
-) -> list[tuple[Asked, Sequence[str]]]:
+) -> list[tuple[LocomoQuestion, Sequence[str]]]:
     """The same for the first ten where facts were stored, too: a memory counts as the message that it was drawn from.
 
     Args:
@@ -121,7 +121,7 @@ def ask_with_facts(
         done: is told how many questions were asked.
         related: whether places are kept for related memories.
     """
-    answers: list[tuple[Asked, Sequence[str]]] = []
+    answers: list[tuple[LocomoQuestion, Sequence[str]]] = []
     for conversation in conversations:
         for asked in conversation.questions:
             body = {

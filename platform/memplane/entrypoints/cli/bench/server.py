@@ -22,7 +22,7 @@ IDLE_SECONDS = 2.0
 AGAIN = (429, 503)
 
 
-class ServerFailed(Exception):
+class BenchServerFailed(Exception):
     """The server did not start, or refused a request that it should have served."""
 
 
@@ -42,9 +42,9 @@ class Server:
     keys: Mapping[str, str]
     started_in: float
 
-    def connect(self, agent: str) -> "Connection":
+    def connect(self, agent: str) -> "BenchConnection":
         """A connection that speaks as an agent."""
-        return Connection(self.url, self.keys[agent])
+        return BenchConnection(self.url, self.keys[agent])
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _ready(process: "subprocess.Popen[str]", log: Path) -> str:
         if line.startswith("ready "):
             return line.split()[1]
     tail = log.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
-    raise ServerFailed(f"the server did not become ready within {READY_SECONDS} s{': ' + tail if tail else ''}")
+    raise BenchServerFailed(f"the server did not become ready within {READY_SECONDS} s{': ' + tail if tail else ''}")
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
@@ -132,7 +132,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
         process.stdout.close()
 
 
-class Connection:
+class BenchConnection:
     """One keep-alive connection that speaks as one key; for one thread at a time.
 
     The standard library's client, because a richer one takes a millisecond of its own, which would be counted as the
@@ -166,7 +166,7 @@ class Connection:
             if answer.status not in AGAIN:
                 break
             time.sleep(float(answer.headers.get("Retry-After") or 0.1))
-        raise ServerFailed(f"{method} {path}: {answer.status} {content[:500].decode(errors='replace')}")
+        raise BenchServerFailed(f"{method} {path}: {answer.status} {content[:500].decode(errors='replace')}")
 
     def close(self) -> None:
         """Disconnect."""

@@ -23,7 +23,7 @@ class Finding:
     advice: str = ""
 
 
-class Skipped(Exception):
+class CheckSkipped(Exception):
     """What the check would look at is not there yet, as it may be."""
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from memplane.adapters.embeddings.wordllama import DIMENSIONS
 from memplane.adapters.sql.schema.revisions import head
-from memplane.adapters.sqlite.provisioning import checked
+from memplane.adapters.sqlite.provisioning import checked_engine
 from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.domain.errors import SettingsError, StorageError
-from memplane.entrypoints.cli.checks.check_results import Doubtful, Skipped
+from memplane.entrypoints.cli.checks.check_results import CheckSkipped, Doubtful
 
 SAFE_SQLITE = (3, 51, 3)
 """The first version in which several processes can reset the write-ahead log of one file without losing pages."""
@@ -33,12 +33,12 @@ def file_checks(path: Path) -> Iterator[Check]:
 
 def _there(path: Path) -> Path:
     if not path.exists():
-        raise Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+        raise CheckSkipped("not made yet; `memplane init` or `memplane serve` makes it")
     return path
 
 
 def _fits(path: Path) -> str:
-    checked(_there(path)).dispose()
+    checked_engine(_there(path)).dispose()
     return f"{path}, revision {head()}"
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from memplane.adapters.embeddings.wordllama import DIMENSIONS
 from memplane.adapters.postgres.provisioning import check_schema
 from memplane.adapters.postgres.storage import PostgresStorage
-from memplane.adapters.sqlite.provisioning import checked
+from memplane.adapters.sqlite.provisioning import checked_engine
 from memplane.adapters.sqlite.storage import SqliteStorage
 from memplane.application.records import StoredKey
 from memplane.domain.errors import SchemaMismatch
 from memplane.domain.identity.principal import ALL, KeyScope, Reach
 from memplane.domain.memory.memory import Visibility
 from memplane.domain.policy.policy import Policy, Trust
-from memplane.entrypoints.cli.checks.check_results import Doubtful, Skipped
+from memplane.entrypoints.cli.checks.check_results import CheckSkipped, Doubtful
 
 CHECK = f"keys with {KeyScope.USER_TURNS}"
 ADVICE = (
@@ -32,11 +32,11 @@ def keys_of_file(path: Path, policy: Policy | None) -> str:
         Doubtful: there are keys, and none has the scope.
     """
     if not path.exists():
-        raise Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+        raise CheckSkipped("not made yet; `memplane init` or `memplane serve` makes it")
     try:
-        checked(path).dispose()
+        checked_engine(path).dispose()
     except SchemaMismatch:
-        raise Skipped("needs the schema of this version") from None
+        raise CheckSkipped("needs the schema of this version") from None
     return _named(asyncio.run(_keys(SqliteStorage(path, dimensions=DIMENSIONS))), policy)
 
 
@@ -50,7 +50,7 @@ def keys_of_server(url: str, policy: Policy | None) -> str:
     try:
         check_schema(url)
     except SchemaMismatch:
-        raise Skipped("needs the schema of this version") from None
+        raise CheckSkipped("needs the schema of this version") from None
     return _named(asyncio.run(_keys(PostgresStorage(url, pool_size=2))), policy)
 
 

@@ -17,7 +17,7 @@ from memplane.adapters.llm.choice import model_of
 from memplane.adapters.policy import load_policy, shipped_policies
 from memplane.adapters.postgres.database_privileges import may_create
 from memplane.adapters.postgres.embedded.embedded_binaries import default_caches, packaged_binaries, reachable_binaries
-from memplane.adapters.postgres.embedded.embedded_files import Place
+from memplane.adapters.postgres.embedded.embedded_files import DataFolder
 from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 from memplane.adapters.postgres.provisioning import APP_ROLE, DATABASE, check_schema, worker_url
 from memplane.adapters.postgres.queue import require_worker
@@ -28,7 +28,7 @@ from memplane.domain.errors import MemplaneError, SettingsError, UnsafeRole
 from memplane.domain.policy.policy import Policy
 from memplane.entrypoints.cli.admin.database import has_database
 from memplane.entrypoints.cli.checks import key_checks
-from memplane.entrypoints.cli.checks.check_results import Doubtful, Finding, Skipped, Status
+from memplane.entrypoints.cli.checks.check_results import CheckSkipped, Doubtful, Finding, Status
 from memplane.entrypoints.cli.checks.file_checks import file_checks
 from memplane.entrypoints.redaction import without_secrets
 from memplane.settings import Settings
@@ -47,7 +47,7 @@ class Examination:
     def __init__(self, settings: Settings, cleanup: ExitStack) -> None:
         self._settings = settings
         self._cleanup = cleanup
-        self._place: Place | None = None
+        self._place: DataFolder | None = None
         self._url: str | None = None
         self._weighted: Collection[str] | None = None
         self._loaded: Policy | None = None
@@ -94,12 +94,12 @@ class Examination:
             there = next(parent for parent in folder.parents if parent.exists())
             if not os.access(there, os.W_OK | os.X_OK):
                 raise SettingsError(f"{folder} is not there and {there} cannot be written: choose another with --data")
-            raise Skipped(f"{folder} is not there yet; `memplane init` or `memplane serve` makes it")
+            raise CheckSkipped(f"{folder} is not there yet; `memplane init` or `memplane serve` makes it")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SettingsError(f"{folder} cannot be written by this user: give it to this user, or choose another")
         if self._sqlite:
             return str(folder)
-        self._place = Place.prepare(folder)
+        self._place = DataFolder.prepare(folder)
         return f"{folder}, PostgreSQL runs as {self._place.account.name if self._place.account else 'this user'}"
 
     def _binaries(self) -> str:
@@ -110,13 +110,13 @@ class Examination:
 
     def _database(self) -> str:
         if not has_database(self._settings):
-            raise Skipped("not made yet; `memplane init` or `memplane serve` makes it")
+            raise CheckSkipped("not made yet; `memplane init` or `memplane serve` makes it")
         if self._settings.database_url is not None:
             named, where = self._settings.database_url.get_secret_value(), "the server of MEMPLANE_DATABASE_URL"
         else:
             server = self._cleanup.enter_context(EmbeddedPostgres.start(self._settings.data))
             named = server.url(user=APP_ROLE, database=DATABASE)
-            where = "the embedded server, started for this" if server.owned else "the embedded server, which runs"
+            where = "the embedded server, started for this" if server.is_owner else "the embedded server, which runs"
         with psycopg.connect(named, connect_timeout=ANSWER_SECONDS) as connection:
             version = connection.info.server_version // 10_000
         self._url = named
@@ -146,14 +146,14 @@ class Examination:
     def _worker(self) -> str:
         named = self._settings.worker_url
         if named is None and self._settings.database_url is not None:
-            raise Skipped("MEMPLANE_WORKER_URL is not set: this does no background work, another may")
+            raise CheckSkipped("MEMPLANE_WORKER_URL is not set: this does no background work, another may")
         url = worker_url(self._reached()) if named is None else named.get_secret_value()
         asyncio.run(require_worker(url))
         return "sees the queue and nothing else"
 
     def _reached(self) -> str:
         if self._url is None:
-            raise Skipped("needs the database")
+            raise CheckSkipped("needs the database")
         return self._url
 
     def _policy(self) -> str:
@@ -202,7 +202,7 @@ class Examination:
         try:
             status = path.stat()
         except FileNotFoundError:
-            raise Skipped("not there yet; `memplane init` or `memplane serve` makes it") from None
+            raise CheckSkipped("not there yet; `memplane init` or `memplane serve` makes it") from None
         mode = stat.S_IMODE(status.st_mode)
         if mode & 0o077:
             raise SettingsError(f"{path} has mode {mode:o}: others than its owner can read it")
@@ -215,7 +215,7 @@ def _finding(check: str, look: Callable[[], str], advice: str) -> Finding:
     """Look, and tell what was found."""
     try:
         return Finding(check, Status.OK, look())
-    except Skipped as reason:
+    except CheckSkipped as reason:
         return Finding(check, Status.SKIPPED, str(reason))
     except Doubtful as reason:
         return Finding(check, Status.WARNING, str(reason), advice)

@@ -12,8 +12,8 @@ from memplane.contracts.conflicts import ConflictList, ConflictOutcome
 from memplane.domain.memory.conflict_verdicts import ConflictVerdict
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, DryRun, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
-from memplane.entrypoints.cli.write_outcome import planned
+from memplane.entrypoints.cli.session import advise_on, operating
+from memplane.entrypoints.cli.write_outcome import describe_plan
 
 
 class _ListedByDefault(TyperGroup):
@@ -71,9 +71,9 @@ def decide(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Keep both memories, or only the newer or the older one."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.decide_conflict(conflict_id, verdict, dry_run=dry_run or None, agent=opened.agent)
-    show(done, *_decided(done), *planned(done.dry_run), as_json=json)
+    show(done, *_decided(done), *describe_plan(done.dry_run), as_json=json)
 
 
 def _list(found: ConflictList) -> list[RenderableType]:

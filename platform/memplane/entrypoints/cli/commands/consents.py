@@ -14,8 +14,8 @@ from memplane.domain.ranking.fencing import visible
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, DryRun, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
-from memplane.entrypoints.cli.write_outcome import planned
+from memplane.entrypoints.cli.session import advise_on, operating
+from memplane.entrypoints.cli.write_outcome import describe_plan
 
 app = typer.Typer(name="consents", no_args_is_help=True, help="Changes of sensitive fields that wait for consent.")
 _ADVICE: Mapping[str, str] = {
@@ -46,7 +46,7 @@ def list_consents(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """List changes of sensitive fields, newest first: those that wait, and those that were decided on."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.consents(
             state=state, user_id=user, field=field, limit=limit, cursor=cursor, agent=opened.agent
         )
@@ -65,7 +65,7 @@ def approve(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """The person agrees: the value holds from now on."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.approve(proposal_id, dry_run=dry_run or None, agent=opened.agent)
     show(done, *_decided(done), as_json=json)
 
@@ -85,7 +85,7 @@ def reject(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """The person refuses: the value does not come back for this field, whoever says it."""
     ask = not dry_run and require_terminal(yes=yes)
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         if ask:
             confirm(_refusal(opened.client, proposal_id, opened.agent))
         done = opened.client.refuse(proposal_id, reason=reason, dry_run=dry_run or None, agent=opened.agent)
@@ -143,7 +143,7 @@ def time_zone(  # noqa: PLR0913 - one argument for each option
             show(found, plain(found.time_zone or "not set: the offset of each message counts, else UTC"), as_json=json)
             return
         done = opened.client.set_time_zone(user, name, dry_run=dry_run or None, agent=opened.agent)
-    show(done, plain(f"{done.outcome}: {done.time_zone or 'not set'}"), *planned(done.dry_run), as_json=json)
+    show(done, plain(f"{done.outcome}: {done.time_zone or 'not set'}"), *describe_plan(done.dry_run), as_json=json)
 
 
 def _list(found: ConsentList) -> list[RenderableType]:
@@ -163,7 +163,7 @@ def _decided(done: ConsentOutcome) -> list[RenderableType]:
         told.append(plain(f"  memory {done.memory_id} holds the value", "dim"))
     if done.overruled:
         told.append(plain(f"  it takes the place of {', '.join(str(each) for each in done.overruled)}", "dim"))
-    return [*told, *planned(done.dry_run)]
+    return [*told, *describe_plan(done.dry_run)]
 
 
 def _fields(found: UserContext) -> list[RenderableType]:

@@ -21,7 +21,7 @@ from memplane.entrypoints.cli.options import (
 )
 from memplane.entrypoints.cli.output import Json, plain, show
 from memplane.entrypoints.cli.session import operating, session
-from memplane.entrypoints.cli.write_outcome import planned
+from memplane.entrypoints.cli.write_outcome import describe_plan
 
 TurnId = Annotated[UUID, typer.Argument(metavar="ID", help="The turn's id.", parser=memory_id_of)]
 
@@ -76,7 +76,7 @@ def forget_turn(  # noqa: PLR0913 - one argument for each option
     with operating(url, key, agent, data) as opened:
         done = opened.client.delete_turn(turn_id, dry_run=dry_run or None, agent=opened.agent)
     if done.dry_run is not None:
-        show(done, *planned(done.dry_run), as_json=json)
+        show(done, *describe_plan(done.dry_run), as_json=json)
         return
     told = f"deleted for good: turn {done.turn_id}; the thread is at revision {done.rev}"
     show(done, plain(told), plain("  what was derived from it alone is deleted too", "dim"), as_json=json)

@@ -11,7 +11,7 @@ from rich.table import Table
 from memplane.contracts.entities import EntityList, EntityProfileRecord, EntityRecord
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of, owner_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.session import advise_on, operating
 
 MAX_LIMIT = 200
 Kind = Literal["person", "organisation", "place", "project", "email", "url", "hashtag", "handle", "date", "name"]
@@ -59,7 +59,7 @@ def entity(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Show one entity: its kind and names, whom memories mention beside it, and what they say, newest first."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.entity(entity_id, limit=limit, cursor=cursor, agent=opened.agent)
     show(found, *_entity(found), *_profile(found), as_json=json)
 
@@ -75,7 +75,7 @@ def alias(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Give an entity another name: it is found by it, and memories that say the name are linked to it from now on."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.alias(entity_id, name, agent=opened.agent)
     show(found, *_entity(found), as_json=json)
 
@@ -96,7 +96,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
 
     There is no way back.
     """
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.merge(entity_id, into, agent=opened.agent)
     told = plain(f"merged: {entity_id} is gone; its memories and names are those of {found.id} now")
     show(found, told, *_entity(found), as_json=json)

@@ -16,7 +16,7 @@ from memplane.entrypoints.cli.session import operating
 from memplane.settings import Settings
 
 if TYPE_CHECKING:  # the database, which help does not wait for
-    from memplane.application.erasure.erasure_replay import Replayed
+    from memplane.application.erasure.erasure_replay import ReplayResult
     from memplane.bootstrap import Application
 
 
@@ -86,7 +86,7 @@ def _replay(settings: Settings, files: list[Path], *, as_json: bool) -> None:
         files = [own]
     entries = [entry for file in files for entry in read_ledger(file)]
 
-    async def work(application: "Application") -> "list[Replayed]":
+    async def work(application: "Application") -> "list[ReplayResult]":
         return await application.replay(entries)
 
     found = on_database(settings, work)
@@ -101,7 +101,7 @@ def _save(settings: Settings, file: Path, *, as_json: bool) -> None:
 
     async def work(application: "Application") -> list[Mapping[str, object]]:
         tenants = await application.storage.tenants()
-        return [entry for tenant in tenants for entry in await application.replay.saved(tenant)]
+        return [entry for tenant in tenants for entry in await application.replay.ledger_entries(tenant)]
 
     entries = on_database(settings, work)
     with file.open("x", encoding="utf-8") as opened:

@@ -21,12 +21,12 @@ from memplane.entrypoints.cli.options import (
     ValidFrom,
     Within,
     Words,
-    given,
+    given_options,
     words_of,
 )
 from memplane.entrypoints.cli.output import Json, show
 from memplane.entrypoints.cli.session import operating
-from memplane.entrypoints.cli.write_outcome import written
+from memplane.entrypoints.cli.write_outcome import describe_write
 
 Command = Callable[..., None]
 
@@ -46,9 +46,9 @@ def _verb(verb: Verb, summary: str, note: str) -> Command:
         json: Json = False,
     ) -> None:
         with operating(url, key, agent, data) as opened:
-            fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent))
+            fields = cast("VerbFields", given_options(dry_run=dry_run or None, agent=opened.agent))
             done = opened.client.say(memory_id, verb, version=if_version, **fields)
-        show(done, *written(done, note), as_json=json)
+        show(done, *describe_write(done, note), as_json=json)
 
     command.__doc__ = summary
     return command
@@ -68,10 +68,10 @@ def pin(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Keep a memory whatever its age, or no longer."""
     with operating(url, key, agent, data) as opened:
-        fields = cast("VerbFields", {"pinned": not unpin} | given(dry_run=dry_run or None, agent=opened.agent))
+        fields = cast("VerbFields", {"pinned": not unpin} | given_options(dry_run=dry_run or None, agent=opened.agent))
         done = opened.client.say(memory_id, "pin", version=if_version, **fields)
     note = "it is no longer kept whatever its age" if unpin else "it is kept whatever its age"
-    show(done, *written(done, note), as_json=json)
+    show(done, *describe_write(done, note), as_json=json)
 
 
 def reject(  # noqa: PLR0913 - one argument for each option
@@ -95,9 +95,9 @@ def reject(  # noqa: PLR0913 - one argument for each option
     with operating(url, key, agent, data) as opened:
         if ask:
             confirm(_rejection(opened.client, memory_id, opened.agent))
-        fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent, reason=reason))
+        fields = cast("VerbFields", given_options(dry_run=dry_run or None, agent=opened.agent, reason=reason))
         done = opened.client.say(memory_id, "reject", version=if_version, **fields)
-    show(done, *written(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
+    show(done, *describe_write(done, "it is gone, and its value is refused from now on, whoever says it"), as_json=json)
 
 
 def _rejection(client: MemplaneSync, memory_id: UUID, agent: str | None) -> str:
@@ -129,10 +129,11 @@ def correct(  # noqa: PLR0913 - one argument for each option
     words = words_of(content)
     with operating(url, key, agent, data) as opened:
         fields = cast(
-            "CorrectionFields", given(title=title, valid_from=valid_from, dry_run=dry_run or None, agent=opened.agent)
+            "CorrectionFields",
+            given_options(title=title, valid_from=valid_from, dry_run=dry_run or None, agent=opened.agent),
         )
         done = opened.client.correct(memory_id, words, version=if_version, **fields)
-    show(done, *written(done), as_json=json)
+    show(done, *describe_write(done), as_json=json)
 
 
 def update(  # noqa: PLR0913 - one argument for each option
@@ -155,13 +156,13 @@ def update(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Change fields of a memory in place; what is not named stays, and older words stay in the history."""
     words = None if content is None else words_of(content)
-    changes = given(content=words, title=title, category=category, tags=tag, importance=importance)
+    changes = given_options(content=words, title=title, category=category, tags=tag, importance=importance)
     if not changes:
         raise typer.BadParameter("name what to change: a new text, --title, --category, --tag or --importance")
-    fields = cast("ChangeFields", changes | given(dry_run=dry_run or None))
+    fields = cast("ChangeFields", changes | given_options(dry_run=dry_run or None))
     with operating(url, key, agent, data) as opened:
         done = opened.client.update(memory_id, version=if_version, agent=opened.agent, **fields)
-    show(done, *written(done, f"changed: {', '.join(changes)}"), as_json=json)
+    show(done, *describe_write(done, f"changed: {', '.join(changes)}"), as_json=json)
 
 
 def forget(  # noqa: PLR0913 - one argument for each option
@@ -183,7 +184,7 @@ def forget(  # noqa: PLR0913 - one argument for each option
     chosen = {"tombstone": tombstone or None, "dry_run": dry_run or None}
     with operating(url, key, agent, data) as opened:
         done = opened.client.delete(memory_id, version=if_version, agent=opened.agent, **chosen)
-    show(done, *written(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
+    show(done, *describe_write(done, "it is out of every read; `memplane restore {id}` brings it back"), as_json=json)
 
 
 COMMANDS: Mapping[str, Command] = {

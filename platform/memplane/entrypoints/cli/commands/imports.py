@@ -12,13 +12,13 @@ import typer
 from memplane.client.errors import MemplaneClientError
 from memplane.client.peers.records import Peer
 from memplane.entrypoints.cli.imports.batch_sender import Target, batches, send_all
-from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, Ledger
+from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, ImportProgress
 from memplane.entrypoints.cli.imports.peer_import import PeerImport, import_export, peer_named, writer_of
-from memplane.entrypoints.cli.imports.sources import Entry, Source, source_of
+from memplane.entrypoints.cli.imports.sources import Entry, ImportSource, source_of
 from memplane.entrypoints.cli.options import DEFAULT_URL, POSTGRES, Agent, Data, Key, Url, settings_of
 from memplane.entrypoints.cli.output import ExitCode, Json, plain, show
 from memplane.entrypoints.cli.progress import bar
-from memplane.entrypoints.cli.session import Session, operating, session
+from memplane.entrypoints.cli.session import CliSession, operating, session
 
 if TYPE_CHECKING:  # with the policy's reader, which help does not wait for
     from memplane.domain.policy.policy import Policy
@@ -102,7 +102,7 @@ class _Whose:
     user: str | None
     shared: bool
 
-    def of(self, source: Source) -> str | None:
+    def of(self, source: ImportSource) -> str | None:
         """The user whose they become, or none for shared knowledge.
 
         Raises:
@@ -131,13 +131,13 @@ def _import_own(  # noqa: PLR0913 - the options of the command
     known = policies_of(settings_of(data=reach.data).policies).current if source.notes else None
     about = {"fingerprint": source.fingerprint, "user": whose, "mode": "restore" if restoring else "add",
              "agent": reach.agent, "category": category}  # fmt: skip
-    ledger = Ledger.begin(path, about, restart=restart)
+    ledger = ImportProgress.begin(path, about, restart=restart)
     connect = operating if restoring else session
     with ExitStack() as stack:
         opened = stack.enter_context(connect(reach.url, reach.key, reach.agent, reach.data))
         done = stack.enter_context(bar(source.count))
         done(ledger.done)
-        parts: list[tuple[Session, Iterable[Entry]]] = [
+        parts: list[tuple[CliSession, Iterable[Entry]]] = [
             (opened, source.entries(known.categories if known else (), category))
         ]
         if known and not (restoring or reach.agent or reach.key):
@@ -167,14 +167,16 @@ def _by_writer(policy: "Policy", entries: Iterable[Entry]) -> Mapping[str | None
     return found
 
 
-def _left(parts: Iterable[tuple[Session, Iterable[Entry]]], done: int) -> Iterator[tuple[Session, Iterator[Entry]]]:
+def _left(
+    parts: Iterable[tuple[CliSession, Iterable[Entry]]], done: int
+) -> Iterator[tuple[CliSession, Iterator[Entry]]]:
     """What is left of some parts when so many of their entries are done."""
     for opened, part in parts:
         yield opened, islice(part, done, None)
         done = max(0, done - len(part)) if isinstance(part, list) else 0
 
 
-def _show(source: Source, user: str | None, ledger: Ledger, *, as_json: bool) -> None:
+def _show(source: ImportSource, user: str | None, ledger: ImportProgress, *, as_json: bool) -> None:
     refused = ledger.outcomes["refused"]
     named = refused or ledger.outcomes[LEFT_OUT]
     document = {
@@ -197,7 +199,7 @@ def _show(source: Source, user: str | None, ledger: Ledger, *, as_json: bool) ->
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _note_lines(ledger: Ledger) -> dict[str, int]:
+def _note_lines(ledger: ImportProgress) -> dict[str, int]:
     """How many lines of text the notes have, and what became of them."""
     became = {name: ledger.lines[name] for name in ("stored", "merged", LEFT_OUT)}
     return {"read": sum(became.values())} | became

@@ -31,7 +31,7 @@ from memplane.entrypoints.cli.options import (
     ValidUntil,
     Within,
     Words,
-    given,
+    given_options,
     memory_id_of,
     moment_of,
     owner_of,
@@ -39,7 +39,7 @@ from memplane.entrypoints.cli.options import (
 )
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
 from memplane.entrypoints.cli.session import operating, session
-from memplane.entrypoints.cli.write_outcome import planned, written
+from memplane.entrypoints.cli.write_outcome import describe_plan, describe_write
 
 Categories = Annotated[list[str] | None, typer.Option("--category", help="Only this category. Repeatable.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="With this tag. Repeatable.")]
@@ -103,17 +103,17 @@ def query(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Ask the memory."""
-    narrowed = given(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
-    narrowed |= given(thread_id=of_thread, importance_min=importance_min, importance_max=importance_max)
-    filters = cast("FilterFields", narrowed | given(updated_after=updated_after, updated_before=updated_before))
+    narrowed = given_options(user_id=user, types=type_, visibility=visibility, entity=entity, tags=tag, pinned=pinned)
+    narrowed |= given_options(thread_id=of_thread, importance_min=importance_min, importance_max=importance_max)
+    filters = cast("FilterFields", narrowed | given_options(updated_after=updated_after, updated_before=updated_before))
     shape: Literal["full", "bullets"] = "full" if full else "bullets"
-    chosen = given(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
-    chosen |= given(agent_id=of_agent, run_id=run, actor_id=actor, role=role)
-    moments = given(believed_at=believed_at, true_at=true_at)
-    other_fields = given(thread_id=thread, since_rev=since, as_of=moments or None, archive=archive or None)
+    chosen = given_options(categories=category, budget_tokens=budget_tokens, threshold=threshold, ranking=ranking)
+    chosen |= given_options(agent_id=of_agent, run_id=run, actor_id=actor, role=role)
+    moments = given_options(believed_at=believed_at, true_at=true_at)
+    other_fields = given_options(thread_id=thread, since_rev=since, as_of=moments or None, archive=archive or None)
     other_fields |= {"purpose": "on_demand"} if on_demand else {}
     with session(url, key, agent, data) as opened:
-        fields = cast("QueryFields", chosen | other_fields | given(agent=opened.agent))
+        fields = cast("QueryFields", chosen | other_fields | given_options(agent=opened.agent))
         shown: QueryFields = {"top_k": top_k, "return_": shape, "explain": explain, "related": related}
         answer = opened.client.query(text, **(fields | shown | {"filters": filters}))
     show(answer, *_answer(answer), as_json=json)
@@ -138,9 +138,9 @@ def context(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """What an agent should know before it answers, as one block for its prompt."""
-    chosen = given(message=message, since_rev=since, budget_tokens=budget_tokens, k=k)
+    chosen = given_options(message=message, since_rev=since, budget_tokens=budget_tokens, k=k)
     with session(url, key, agent, data) as opened:
-        fields = cast("ContextFields", chosen | given(agent=opened.agent))
+        fields = cast("ContextFields", chosen | given_options(agent=opened.agent))
         answer = opened.client.context(user, thread, **fields)
     usage = answer.usage
     left = ", some left out" if usage.truncated else ""
@@ -171,8 +171,8 @@ def turn(  # noqa: PLR0913 - one argument for each option
     """Store one message of a conversation, word for word."""
     words = words_of(text)
     with session(url, key, agent, data) as opened:
-        tried = given(dry_run=dry_run or None, agent=opened.agent)
-        optional = given(actor_id=actor, event_time=event_time, external_id=external_id) | tried
+        tried = given_options(dry_run=dry_run or None, agent=opened.agent)
+        optional = given_options(actor_id=actor, event_time=event_time, external_id=external_id) | tried
         fields = cast(
             "TurnFields", {"user_id": user, "thread_id": thread, "role": role, "auto_extract": extract} | optional
         )
@@ -210,12 +210,12 @@ def remember(  # noqa: PLR0913 - one argument for each option
     owner, words = owner_of(user, shared=shared), words_of(content)
     with session(url, key, agent, data) as opened:
         kind = {"type": type_, "importance": importance, "pinned": pinned, "user_id": owner, "category": category}
-        optional = given(title=title, steps=step, tags=tag, thread_id=thread, external_id=external_id)
-        moments = given(visibility=visibility, valid_from=valid_from, valid_until=valid_until)
-        tried = given(dry_run=dry_run or None, agent=opened.agent)
+        optional = given_options(title=title, steps=step, tags=tag, thread_id=thread, external_id=external_id)
+        moments = given_options(visibility=visibility, valid_from=valid_from, valid_until=valid_until)
+        tried = given_options(dry_run=dry_run or None, agent=opened.agent)
         fields = cast("MemoryFields", kind | optional | moments | tried)
         done = opened.client.remember(words, **fields)
-    show(done, *written(done), as_json=json)
+    show(done, *describe_write(done), as_json=json)
 
 
 def get(
@@ -267,11 +267,11 @@ def list_memories(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """List memories, newest first."""
-    where = given(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
-    where |= given(state=state if state != "active" else None, layer=layer, q=q)
+    where = given_options(user_id=user, category=category, type=type_, tag=tag, pinned=pinned, thread_id=thread)
+    where |= given_options(state=state if state != "active" else None, layer=layer, q=q)
     where |= ({"trust_state": "disputed"} if disputed else {}) | ({"shared": True} if shared else {})
     with operating(url, key, agent, data) as opened:
-        fields = cast("ListFields", where | given(agent=opened.agent))
+        fields = cast("ListFields", where | given_options(agent=opened.agent))
         if every:
             page = MemoryList(items=list(opened.client.list(page_size=limit, **fields)), next=None)
         else:
@@ -302,7 +302,7 @@ def _stored(stored: TurnOutcome, thread: str) -> list[RenderableType]:
         drawn.append(f"  left out by the limits of extraction: {left}")
     if not stored.vouched:
         drawn.append("  unvouched: the key lacks turns:user, nothing is drawn from it and it acknowledges nothing")
-    return [plain(told), *(plain(line, "dim") for line in drawn), *planned(stored.dry_run)]
+    return [plain(told), *(plain(line, "dim") for line in drawn), *describe_plan(stored.dry_run)]
 
 
 def _answer(answer: QueryAnswer) -> list[RenderableType]:

@@ -23,13 +23,13 @@ from memplane.entrypoints.cli.options import (
     IfVersion,
     Url,
     Within,
-    given,
+    given_options,
     memory_id_of,
     moment_of,
 )
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
 from memplane.entrypoints.cli.session import operating
-from memplane.entrypoints.cli.write_outcome import written
+from memplane.entrypoints.cli.write_outcome import describe_write
 
 T = TypeVar("T")
 _OptionalId = Annotated[UUID | None, typer.Argument(metavar="ID", help="The memory's id.", parser=memory_id_of)]
@@ -56,9 +56,9 @@ def restore(  # noqa: PLR0913 - one argument for each option
     """
     if memory_id is not None and user is None and since is None:
         with operating(url, key, agent, data) as opened:
-            fields = cast("VerbFields", given(dry_run=dry_run or None, agent=opened.agent))
+            fields = cast("VerbFields", given_options(dry_run=dry_run or None, agent=opened.agent))
             done = opened.client.say(memory_id, "restore", version=if_version, **fields)
-        show(done, *written(done, "it is active again"), as_json=json)
+        show(done, *describe_write(done, "it is active again"), as_json=json)
         return
     if memory_id is not None or user is None or since is None or if_version is not None:
         raise typer.BadParameter("name a memory's id, or both --user and --since")

@@ -12,7 +12,7 @@ from memplane.contracts.reverting import RevertReceipt
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, Data, Url, moment_of
 from memplane.entrypoints.cli.output import Json, add, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.session import advise_on, operating
 
 _MOST_ITEMS = 200
 _ADVICE: Mapping[str, str] = {"not_found": "`memplane keys list` shows the ids and agents of keys"}
@@ -47,7 +47,7 @@ def revert(  # noqa: PLR0913 - one argument for each option
             "every user that it touched. Turns that it recorded are removed for good; this cannot be undone. "
             "`--dry-run` shows what would be done."
         )
-    with advised(_ADVICE), operating(url, with_key, act_for, data) as opened:
+    with advise_on(_ADVICE), operating(url, with_key, act_for, data) as opened:
         ask = (since, key, agent, opened.agent)
         done = _asked(opened.client, ask, dry_run=dry_run)
         while not (done.finished or dry_run):

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from memplane.contracts.tombstones import LiftOutcome, TombstoneList, TombstoneRecord
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url, Within, id_of
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.session import advise_on, operating
 
 app = typer.Typer(
     name="tombstones", no_args_is_help=True, help="Values that are refused, and why: list them, lift them."
@@ -37,7 +37,7 @@ def list_tombstones(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """List verdicts by which values are refused, newest first."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         found = opened.client.tombstones(user_id=user, erased=erased, limit=limit, cursor=cursor, agent=opened.agent)
     show(found, *_list(found), as_json=json)
 
@@ -54,7 +54,7 @@ def lift(  # noqa: PLR0913 - one argument for each option
     json: Json = False,
 ) -> None:
     """Take a verdict back: its values can be stored again, in every category and spelling."""
-    with advised(_ADVICE), operating(url, key, agent, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, agent, data) as opened:
         done = opened.client.lift_tombstone(verdict_id, reason=reason, agent=opened.agent)
     show(done, *_lifted(done), as_json=json)
 

@@ -11,7 +11,7 @@ from memplane.contracts.user_merges import UserMergeList, UserMergeReceipt
 from memplane.entrypoints.cli.confirmation import Yes, confirm, require_terminal
 from memplane.entrypoints.cli.options import DEFAULT_URL, AdminKey, Cursor, Data, Limit, Url
 from memplane.entrypoints.cli.output import Json, add, more, plain, show, table
-from memplane.entrypoints.cli.session import advised, operating
+from memplane.entrypoints.cli.session import advise_on, operating
 
 app = typer.Typer(name="users", no_args_is_help=True, help="Merge an anonymous user into a known one, and undo that.")
 User = Annotated[str, typer.Argument(metavar="USER", help="The anonymous user.")]
@@ -41,7 +41,7 @@ def merge(  # noqa: PLR0913 - one argument for each option
             f"All records of '{user}' will belong to '{into}', and the name '{user}' is refused from then on. "
             "`memplane users unmerge` can undo that for some time, except for what is changed meanwhile."
         )
-    with advised(_ADVICE), operating(url, key, None, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, None, data) as opened:
         done = opened.client.merge_user(user, into, dry_run=dry_run)
     until = f"Receipt {done.receipt}; it can be undone until {done.revertible_until:%Y-%m-%d}."
     show(done, _tables(done), plain("Nothing was changed." if dry_run else until), as_json=json)
@@ -78,7 +78,7 @@ def unmerge(  # noqa: PLR0913 - one argument for each option
     """Give a merged user back what was not changed since."""
     if require_terminal(yes=yes or dry_run):
         confirm(f"What moved from '{user}' and was not changed since goes back; a new merge can undo that.")
-    with advised(_ADVICE), operating(url, key, None, data) as opened:
+    with advise_on(_ADVICE), operating(url, key, None, data) as opened:
         done = opened.client.unmerge_user(user, dry_run=dry_run)
     rows = table("what", "returned", "kept")
     for name in sorted(done.returned.keys() | done.kept.keys()):

@@ -18,7 +18,7 @@ from memplane.domain.errors import SettingsError
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.cli.admin.database import on_database
 from memplane.entrypoints.cli.admin.signals import Interrupts
-from memplane.entrypoints.cli.demo.scenes import AGENTS, SCENES, Claim, Scene, Stage
+from memplane.entrypoints.cli.demo.scenes import AGENTS, SCENES, CheckedClaim, Scene, Stage
 from memplane.entrypoints.cli.demo.server import RunningServer, throwaway_server
 from memplane.entrypoints.cli.demo.story import Story, load
 from memplane.entrypoints.cli.output import ExitCode, plain, show
@@ -44,7 +44,7 @@ def tell(policies: Path | None, *, as_json: bool) -> ExitCode:
     screen.print(Rule("[bold]Memplane: one memory, five agents[/bold]"))
     screen.print(Text("Starting a server of its own, with its own PostgreSQL …", style="dim"))
     scenes: list[Scene] = []
-    with Interrupts.taken() as interrupts, _stage(load(), policies, interrupts) as stage:
+    with Interrupts.intercept() as interrupts, _stage(load(), policies, interrupts) as stage:
         screen.print(Text(f"It is ready after {time.monotonic() - begin:.1f} s.", style="dim"))
         for number, play in enumerate(SCENES, 1):
             with interrupts.kept_back():
@@ -85,7 +85,7 @@ def _tell(screen: Console, number: int, scene: Scene) -> None:
         screen.print(_verdict(claim))
 
 
-def _verdict(claim: Claim) -> Text:
+def _verdict(claim: CheckedClaim) -> Text:
     mark, style = ("✓", "green") if claim.holds else ("✗", "bold red")
     return plain(f"{mark} {claim.text}{'' if claim.holds else ': NOT TRUE'}", style)
 

@@ -20,7 +20,7 @@ AGENTS = ("supervisor", "planner", "stylist", "researcher", "executor")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CheckedClaim:
     """Something that the story says, and whether it is true."""
 
     text: str
@@ -35,7 +35,7 @@ class Scene:
     title: str
     shown: tuple[RenderableType, ...]
     facts: Mapping[str, object]
-    claims: tuple[Claim, ...]
+    claims: tuple[CheckedClaim, ...]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Stage:
     ids: dict[str, set[UUID]] = field(default_factory=dict)
 
 
-def remembered(stage: Stage) -> Scene:
+def store_scene(stage: Stage) -> Scene:
     """Everything is stored: turns by the supervisor, each memory by the agent that may write its category."""
     story = stage.story
     stored = stage.agents["supervisor"].turns(story.turns).items
@@ -78,8 +78,8 @@ def remembered(stage: Stage) -> Scene:
     )
     facts = {"turns": len(stored), "memories": len(created), "threads": len(story.threads), "users": users}
     claims = (
-        Claim("every turn was stored as new", all(outcome.outcome == "created" for outcome in stored)),
-        Claim("every memory was stored as new", set(created) == {"created"}),
+        CheckedClaim("every turn was stored as new", all(outcome.outcome == "created" for outcome in stored)),
+        CheckedClaim("every memory was stored as new", set(created) == {"created"}),
     )
     return Scene("remembered", "What is remembered", (plain(told),), facts | {"categories": categories}, claims)
 
@@ -92,10 +92,10 @@ def five_views(stage: Stage) -> Scene:
     outside = {agent: seen[agent] - set(stage.reads[agent]) for agent in AGENTS}
     different = {tuple(item.id for item in answer.items) for answer in answers.values()}
     claims = (
-        Claim("every agent got an answer", all(answer.items for answer in answers.values())),
-        Claim("none got anything outside its allowlist", not any(outside.values())),
-        Claim("no two got the same answer", len(different) == len(AGENTS)),
-        Claim(
+        CheckedClaim("every agent got an answer", all(answer.items for answer in answers.values())),
+        CheckedClaim("none got anything outside its allowlist", not any(outside.values())),
+        CheckedClaim("no two got the same answer", len(different) == len(AGENTS)),
+        CheckedClaim(
             "all that was answered is about Mira",
             all(_only(stage, a, stage.story.first_user) for a in answers.values()),
         ),
@@ -112,11 +112,11 @@ def refusal(stage: Stage) -> Scene:
     refused = _refused(lambda: _ask(stage, asked.agent, categories=[asked.category]))
     allowed = _ask(stage, asked.allowed, categories=[asked.category])
     claims = (
-        Claim(
+        CheckedClaim(
             f"the {asked.agent} was refused with 403 category_forbidden",
             refused is not None and (refused.status, refused.code) == (403, "category_forbidden"),
         ),
-        Claim(f"the {asked.allowed}, asking the same, was answered", bool(allowed.items)),
+        CheckedClaim(f"the {asked.allowed}, asking the same, was answered", bool(allowed.items)),
     )
     lines = Text(f"{refused.status} {refused.code}: {refused.detail}" if refused else "It was answered.", style="red")
     answered = plain(f"The {asked.allowed} asks the same and gets: {allowed.items[0].text if allowed.items else '-'}")
@@ -142,11 +142,13 @@ def change(stage: Stage) -> Scene:
     after = _header(stage, story.change.agent, added.rev or 0)
     mine, others = heads[story.change.agent], heads["researcher"]
     claims = (
-        Claim("the planner is told of the update", mine is not None and "↑updated: [Tasks]" in mine),
-        Claim("the planner is not told of the stylist's new memory", mine is not None and "[Tone]" not in mine),
-        Claim("the researcher, who may read neither, is told nothing", others is None),
-        Claim("told once: nothing has changed since", after is None),
-        Claim("the thread's revision grew by one for each", (updated.rev, added.rev) == (before + 1, before + 2)),
+        CheckedClaim("the planner is told of the update", mine is not None and "↑updated: [Tasks]" in mine),
+        CheckedClaim("the planner is not told of the stylist's new memory", mine is not None and "[Tone]" not in mine),
+        CheckedClaim("the researcher, who may read neither, is told nothing", others is None),
+        CheckedClaim("told once: nothing has changed since", after is None),
+        CheckedClaim(
+            "the thread's revision grew by one for each", (updated.rev, added.rev) == (before + 1, before + 2)
+        ),
     )
     told = plain(
         f"At revision {before} of the conversation, the kiln's service gets a date: the planner corrects a task, and "
@@ -173,10 +175,10 @@ def past(stage: Stage) -> Scene:
     (first,) = [memory for memory in story.memories if memory.external_id == story.change.external_id]
     events = [entry.event.value for entry in reversed(entries)]
     claims = (
-        Claim("the history has the creation and the update", events == ["ADD", "UPDATE"]),
-        Claim("the update knows what was said before", bool(entries) and entries[0].old_ref == first.content),
-        Claim("and what is said now", bool(entries) and entries[0].new_ref == story.change.content),
-        Claim("each change is one version", version == len(entries)),
+        CheckedClaim("the history has the creation and the update", events == ["ADD", "UPDATE"]),
+        CheckedClaim("the update knows what was said before", bool(entries) and entries[0].old_ref == first.content),
+        CheckedClaim("and what is said now", bool(entries) and entries[0].new_ref == story.change.content),
+        CheckedClaim("each change is one version", version == len(entries)),
     )
     told = plain("Nothing was overwritten without a trace. The history of that task:")
     return Scene("past", "What it said before", (told, rows), {"events": events, "version": version}, claims)
@@ -188,9 +190,9 @@ def another_user(stage: Stage) -> Scene:
     answer = stage.guest.query(story.question, top_k=20, related=True)
     refused = _refused(lambda: stage.guest.query(story.question, filters={"user_id": story.first_user}))
     claims = (
-        Claim("the second user's key is answered", bool(answer.items)),
-        Claim("with nothing but the second user's own", _only(stage, answer, story.second_user)),
-        Claim("naming the first user is refused", refused is not None and refused.code == "user_forbidden"),
+        CheckedClaim("the second user's key is answered", bool(answer.items)),
+        CheckedClaim("with nothing but the second user's own", _only(stage, answer, story.second_user)),
+        CheckedClaim("naming the first user is refused", refused is not None and refused.code == "user_forbidden"),
     )
     told = plain(
         "Tomas has a supervisor too, with a key that may touch Tomas alone. It asks Mira's question, without any "
@@ -219,10 +221,10 @@ def on_demand(stage: Stage) -> Scene:
     said = [turn for turn in story.turns if turn.role is Role.USER]
     shown = "no share" if found is None or found.share is None else f"{found.share:.1%}"
     claims = (
-        Claim("every turn of a user is counted", found is not None and found.turns == len(said)),
-        Claim("one turn needed recall on demand, however often", found is not None and found.recalled == 1),
-        Claim("both queries were counted, and no other", found is not None and found.queries == 2),
-        Claim("the share is under a tenth", found is not None and found.share == 1 / len(said) < 0.1),
+        CheckedClaim("every turn of a user is counted", found is not None and found.turns == len(said)),
+        CheckedClaim("one turn needed recall on demand, however often", found is not None and found.recalled == 1),
+        CheckedClaim("both queries were counted, and no other", found is not None and found.queries == 2),
+        CheckedClaim("the share is under a tenth", found is not None and found.share == 1 / len(said) < 0.1),
     )
     told = plain(
         "In the middle of a turn the supervisor is not sure, and asks on demand, twice. Of all turns in which the two "
@@ -233,7 +235,7 @@ def on_demand(stage: Stage) -> Scene:
 
 
 SCENES: tuple[Callable[[Stage], Scene], ...] = (
-    remembered, five_views, refusal, change, past, another_user, on_demand,
+    store_scene, five_views, refusal, change, past, another_user, on_demand,
 )  # fmt: skip
 
 

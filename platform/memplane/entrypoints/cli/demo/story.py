@@ -13,7 +13,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Conversation(_Part):
+class StoryThread(_Part):
     """A thread: each turn as (role, text)."""
 
     id: str
@@ -21,7 +21,7 @@ class Conversation(_Part):
     turns: tuple[tuple[Role, str], ...]
 
 
-class Change(_Part):
+class StoryChange(_Part):
     """A memory, found by its external id, gets another text."""
 
     agent: str
@@ -29,7 +29,7 @@ class Change(_Part):
     content: str
 
 
-class Refused(_Part):
+class StoryRefusal(_Part):
     """An agent asks for a category that is not its own, and another for which it is."""
 
     agent: str
@@ -43,11 +43,11 @@ class Story(_Part):
     question: str
     first_user: str
     second_user: str
-    threads: tuple[Conversation, ...]
+    threads: tuple[StoryThread, ...]
     memories: tuple[NewMemoryRequest, ...]
-    change: Change
+    change: StoryChange
     addition: NewMemoryRequest
-    refused: Refused
+    refused: StoryRefusal
 
     @cached_property
     def turns(self) -> list[NewTurnRequest]:

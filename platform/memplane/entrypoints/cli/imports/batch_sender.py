@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from memplane.client.errors import MemplaneClientError, TooLarge
 from memplane.contracts.transfer import MAX_LINES, ImportOutcome, RefusedLine
-from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, Ledger
+from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, ImportProgress
 from memplane.entrypoints.cli.imports.sources import Entry
-from memplane.entrypoints.cli.session import Session
+from memplane.entrypoints.cli.session import CliSession
 
 MAX_BATCH = 1_500_000
 """Characters of a batch: escaped, they fit the largest body that a server takes."""
@@ -34,10 +34,10 @@ class Target:
         noted: is given what became of each entry, before the ledger has it.
     """
 
-    opened: Session
+    opened: CliSession
     user: str | None
     restoring: bool
-    ledger: Ledger
+    ledger: ImportProgress
     noted: Callable[[Sequence[tuple[Entry, str]]], None] | None = None
 
     def send(self, batch: Sequence[Entry], name: str, after: str | None = None) -> ImportOutcome:

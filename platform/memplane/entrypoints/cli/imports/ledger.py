@@ -27,7 +27,7 @@ _BECAME = {
 
 
 @dataclass(slots=True)
-class Ledger:
+class ImportProgress:
     """One run.
 
     Attributes:
@@ -48,7 +48,7 @@ class Ledger:
     _refused_bytes: int = 0
 
     @classmethod
-    def begin(cls, source: Path, about: Mapping[str, str | None], *, restart: bool) -> "Ledger":
+    def begin(cls, source: Path, about: Mapping[str, str | None], *, restart: bool) -> "ImportProgress":
         """The run that was begun and not ended, or a new one.
 
         Raises:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 import typer
 import yaml
 
-from memplane.adapters.files.import_lines import ImportLines, Part
+from memplane.adapters.files.import_lines import ImportLines, ImportPart
 from memplane.client.errors import Invalid, MemplaneClientError
 from memplane.client.peers import (
     Conversion,
-    Converted,
+    ConvertedRecord,
     Document,
     ImportMap,
     Peer,
-    converted,
+    convert_records,
     documents,
     pages_missing,
     peer_of,
 )
 from memplane.entrypoints.cli.imports.batch_sender import Target, batches, send_all
-from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, PROGRESS, Ledger
+from memplane.entrypoints.cli.imports.ledger import LEFT_OUT, PROGRESS, ImportProgress
 from memplane.entrypoints.cli.imports.peer_lines import entries, fill
 from memplane.entrypoints.cli.imports.sources import Entry
 from memplane.entrypoints.cli.options import DEFAULT_AGENT, POSTGRES, settings_of
 from memplane.entrypoints.cli.output import ExitCode, plain, show
 from memplane.entrypoints.cli.progress import bar
-from memplane.entrypoints.cli.session import Session, session
+from memplane.entrypoints.cli.session import CliSession, session
 
 if TYPE_CHECKING:  # what help does not wait for
     from memplane.domain.policy.policy import Policy
@@ -140,7 +140,7 @@ def import_export(wanted: PeerImport, *, as_json: bool) -> None:
             own = wanted.agent is None and wanted.key is None
             records = _converted(wanted, policy)
             fill(lines, records, wanted.user, lambda each: writer_of(policy, each) if own else None)
-        ledger = Ledger.begin(beside, about, restart=wanted.restart)
+        ledger = ImportProgress.begin(beside, about, restart=wanted.restart)
         with ExitStack() as stack:
             sending = _Sending(wanted, lines, ledger, stack)
             sending.send()
@@ -162,9 +162,9 @@ class _Sending:
 
     wanted: PeerImport
     lines: ImportLines
-    ledger: Ledger
+    ledger: ImportProgress
     stack: ExitStack
-    _sessions: dict[str | None, Session] = field(default_factory=dict)
+    _sessions: dict[str | None, CliSession] = field(default_factory=dict)
 
     def send(self) -> None:
         """Send what is not done yet."""
@@ -186,7 +186,7 @@ class _Sending:
     def verify(self) -> None:
         """Look for every record that was stored, as the agent that stored it."""
         for part in self.lines.parts():
-            memories, threads = self.lines.stored(part)
+            memories, threads = self.lines.stored_counts(part)
             if part.user is None or not (memories or threads):
                 continue
             opened = self._session(part.writer)
@@ -198,7 +198,7 @@ class _Sending:
     def _note(self, became: Iterable[tuple[Entry, str]]) -> None:
         self.lines.note((entry.line, outcome) for entry, outcome in became)
 
-    def _session(self, writer: str | None) -> Session:
+    def _session(self, writer: str | None) -> CliSession:
         if writer not in self._sessions:
             wanted = self.wanted
             opening = session(wanted.url, wanted.key, writer or wanted.agent, wanted.data)
@@ -206,14 +206,14 @@ class _Sending:
         return self._sessions[writer]
 
 
-def _memories(opened: Session, user: str) -> Iterator[str]:
+def _memories(opened: CliSession, user: str) -> Iterator[str]:
     for where in _LISTED:
         for each in opened.client.list(user_id=user, agent=opened.agent, **where):  # type: ignore[arg-type]  # of this module
             if each.external_id is not None:
                 yield each.external_id
 
 
-def _turns(opened: Session, part: Part, thread: str) -> Iterator[str]:
+def _turns(opened: CliSession, part: ImportPart, thread: str) -> Iterator[str]:
     after = 0
     while True:
         page = opened.client.thread_turns(thread, user_id=part.user, after_seq=after, limit=200, agent=opened.agent)
@@ -223,10 +223,10 @@ def _turns(opened: Session, part: Part, thread: str) -> Iterator[str]:
         after = page.items[-1].seq
 
 
-def _converted(wanted: PeerImport, policy: "Policy") -> Iterator[Converted]:
+def _converted(wanted: PeerImport, policy: "Policy") -> Iterator[ConvertedRecord]:
     names = _map_of(wanted.map)
     by = Conversion(datetime.now(UTC), frozenset(policy.categories), wanted.category, names)
-    return converted(wanted.peer, _documents(wanted), by)
+    return convert_records(wanted.peer, _documents(wanted), by)
 
 
 def _documents(wanted: PeerImport) -> Iterable[Document]:
@@ -277,7 +277,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _report(wanted: PeerImport, lines: ImportLines, ledger: Ledger) -> dict[str, object]:
+def _report(wanted: PeerImport, lines: ImportLines, ledger: ImportProgress) -> dict[str, object]:
     counts: Counter[str] = Counter()
     for outcome, number in ledger.outcomes.items():
         counts[_BUCKETS[outcome]] += number
@@ -285,7 +285,7 @@ def _report(wanted: PeerImport, lines: ImportLines, ledger: Ledger) -> dict[str,
     document: dict[str, object] = {"path": wanted.beside(), "from": wanted.peer, "users": lines.users()}
     document |= {"read": lines.count} | {name: counts[name] for name in dict.fromkeys(_BUCKETS.values())}
     document |= {"outcomes": dict(ledger.outcomes), "left_out_because": lines.left_out()}
-    document |= {"unmapped_fields": lines.unmapped(), "verified": None}
+    document |= {"unmapped_fields": lines.unmapped_fields(), "verified": None}
     if wanted.verify:
         done = lines.verification()
         document["verified"] = {"checked": done.checked, "found": done.found, "missing": done.missing[:_SHOWN]}

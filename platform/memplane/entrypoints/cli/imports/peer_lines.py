@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pydantic_core import to_json
 
-from memplane.adapters.files.import_lines import ImportLine, ImportLines, Part
+from memplane.adapters.files.import_lines import ImportLine, ImportLines, ImportPart
 from memplane.client.errors import Invalid
-from memplane.client.peers import Converted, LeftOut
+from memplane.client.peers import ConvertedRecord, LeftOut
 from memplane.entrypoints.cli.imports.sources import Entry
 
 _SHOWN = 5
 
 
 def fill(
-    lines: ImportLines, records: Iterable[Converted], user: str | None, writer_of: Callable[[str], str | None]
+    lines: ImportLines, records: Iterable[ConvertedRecord], user: str | None, writer_of: Callable[[str], str | None]
 ) -> None:
     """Put an export in.
 
@@ -49,14 +49,14 @@ def fill(
     lines.commit(unmapped)
 
 
-def entries(lines: ImportLines, part: Part, after: int) -> Iterator[Entry]:
+def entries(lines: ImportLines, part: ImportPart, after: int) -> Iterator[Entry]:
     """The lines of a part, but for the first so many."""
     for number, kind, line, code, detail, category in lines.of_part(part, after):
         reason = None if line is not None else f"{code}: {detail}"
         yield Entry(kind or "records", number, line, reason, category, is_left_out=line is None)
 
 
-def _line_of(record: Converted, writer_of: Callable[[str], str | None]) -> ImportLine:
+def _line_of(record: ConvertedRecord, writer_of: Callable[[str], str | None]) -> ImportLine:
     labels = json.dumps(record.labels) if record.labels else None
     number, kind, line = record.document.number, record.document.kind, record.line
     if line is None:

@@ -53,7 +53,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """Something to import.
 
     Attributes:
@@ -87,7 +87,7 @@ class Source:
             yield from _Notes(name, file.stem, categories, fallback).entries(text)
 
 
-def source_of(path: Path) -> Source:
+def source_of(path: Path) -> ImportSource:
     """Look at a file or folder.
 
     Raises:
@@ -104,7 +104,7 @@ def source_of(path: Path) -> Source:
     return _seen(path, notes)
 
 
-def _seen(path: Path, notes: Sequence[Path]) -> Source:
+def _seen(path: Path, notes: Sequence[Path]) -> ImportSource:
     digest, count = hashlib.sha256(), 0
     for each in notes or [path]:
         digest.update(each.name.encode() + b"\0")
@@ -114,7 +114,7 @@ def _seen(path: Path, notes: Sequence[Path]) -> Source:
                 count += piece.count(b"\n")
     header = None if notes else _header_of(path)
     user = str(header.get("user") or "") or None if header else None
-    return Source(path, notes, digest.hexdigest(), count, user, header is not None)
+    return ImportSource(path, notes, digest.hexdigest(), count, user, header is not None)
 
 
 def _header_of(path: Path) -> Mapping[str, object] | None:

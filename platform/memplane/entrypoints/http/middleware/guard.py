@@ -13,9 +13,9 @@ from memplane.application.limits.offload import offload
 from memplane.application.limits.rate_limits import cost_of
 from memplane.application.limits.uploads import Upload
 from memplane.bootstrap import Application
-from memplane.domain.errors import Invalid, LimitExceeded, RateLimited, RequestTimeout
+from memplane.domain.errors import InvalidRequest, LimitExceeded, RateLimitExceeded, RequestTimeout
 from memplane.domain.identity.principal import Principal
-from memplane.entrypoints.http.dependencies import authenticated, credential_of
+from memplane.entrypoints.http.dependencies import authenticate, credential_of
 from memplane.entrypoints.http.middleware.body_limit import METER
 from memplane.entrypoints.http.parameters import parameters_of, refuse_others
 
@@ -26,7 +26,7 @@ _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 
 
-class Guarded(APIRoute):
+class AuthenticatedRoute(APIRoute):
     """A route for callers with a key: without one, not a byte of the body is read."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override] # the framework awaits it alone
@@ -60,13 +60,13 @@ async def _let_in(request: Request, wired: Application) -> Principal:
         RateLimited: the key asks too often.
     """
     credential, tokens = await credential_of(request), cost_of(_declared(request))
-    known = wired.refusals.known(credential) if credential else None
+    known = wired.refusals.find_caller(credential) if credential else None
     if known is not None:
         _refuse_again(request, wired, known, tokens)
-    caller = await authenticated(request, credential)
+    caller = await authenticate(request, credential)
     try:
         await wired.rates.take(caller, tokens)
-    except RateLimited:
+    except RateLimitExceeded:
         wired.refusals.note(credential or "", caller)
         raise
     return caller
@@ -80,7 +80,7 @@ def _refuse_again(request: Request, wired: Application, known: Principal, tokens
     """
     try:
         wired.rates.foretell(known, tokens)
-    except RateLimited:
+    except RateLimitExceeded:
         request.state.principal = known  # the log tells of it
         raise
 
@@ -111,7 +111,7 @@ async def _read(request: Request, wired: Application, caller: Principal, upload:
     except TimeoutError as late:
         raise RequestTimeout(f"the body was not complete within {wired.uploads.seconds:g} seconds") from late
     except ClientDisconnect as gone:
-        raise Invalid("the body ended before it was complete") from gone  # nobody hears it
+        raise InvalidRequest("the body ended before it was complete") from gone  # nobody hears it
     finally:
         delattr(request.state, METER)
 
@@ -130,7 +130,7 @@ def refuse_unreadable(body: bytes) -> None:
         LimitExceeded: lists and objects are nested too deeply.
     """
     if json.detect_encoding(body) not in {"utf-8", "utf-8-sig"}:
-        raise Invalid("the body has to be JSON in UTF-8")
+        raise InvalidRequest("the body has to be JSON in UTF-8")
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and depth_of(body) > MAX_DEPTH:
         raise LimitExceeded(f"the body nests lists and objects more than {MAX_DEPTH} deep", limit=MAX_DEPTH)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from memplane.application.limits.idempotency import AlreadyDone, Once
 from memplane.application.limits.offload import offload
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.entrypoints.http.middleware import problems
 
 T = TypeVar("T")
@@ -57,7 +57,9 @@ class Repeats:
             Invalid: it comes after itself, or has no key of its own.
         """
         if after is not None and self.key in (None, after):
-            raise Invalid("Idempotency-After: needs an Idempotency-Key, and another one", field="Idempotency-After")
+            raise InvalidRequest(
+                "Idempotency-After: needs an Idempotency-Key, and another one", field="Idempotency-After"
+            )
         if self.key is None:
             return None
 

@@ -21,14 +21,14 @@ logger = logger_of("memplane.http")
 
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[type[errors.MemplaneError], tuple[int, str]] = {
-    errors.VersionConflict: (412, "Version conflict"),
-    errors.Conflict: (409, "Conflict"),
-    errors.NotFound: (404, "Not found"),
-    errors.Forbidden: (403, "Forbidden"),
+    errors.VersionMismatch: (412, "Version conflict"),
+    errors.StateConflict: (409, "Conflict"),
+    errors.RecordNotFound: (404, "Not found"),
+    errors.AccessForbidden: (403, "Forbidden"),
     errors.NotSupported: (501, "Not supported"),
-    errors.Unauthenticated: (401, "Unauthenticated"),
-    errors.Invalid: (422, "Invalid request"),
-    errors.RateLimited: (429, "Too many requests"),
+    errors.AuthenticationRequired: (401, "Unauthenticated"),
+    errors.InvalidRequest: (422, "Invalid request"),
+    errors.RateLimitExceeded: (429, "Too many requests"),
     errors.UploadsLimited: (429, "Too many requests"),
     errors.QuotaExceeded: (429, "Quota exceeded"),
     errors.RequestTimeout: (408, "Request timeout"),
@@ -46,7 +46,7 @@ RETRY_SECONDS = "1"
 _MOST_MISTAKES = 50
 
 
-def told(error: errors.MemplaneError) -> tuple[int, dict[str, object]]:
+def status_and_document(error: errors.MemplaneError) -> tuple[int, dict[str, object]]:
     """The status of an error that is the caller's, and its problem document."""
     status, title = next(found for kind, found in STATUS.items() if isinstance(error, kind))
     body = {"type": "about:blank", "title": title, "status": status, "detail": error.detail, "code": error.code}

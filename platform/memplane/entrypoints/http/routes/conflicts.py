@@ -18,15 +18,15 @@ from memplane.contracts.conflicts import (
 from memplane.entrypoints.http import examples
 from memplane.entrypoints.http.dependencies import App, Caller
 from memplane.entrypoints.http.execution import Execution
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 from memplane.entrypoints.http.wire_conversion import record_of
 
-router = APIRouter(prefix="/v1/conflicts", route_class=Guarded, tags=["feedback"])
+router = APIRouter(prefix="/v1/conflicts", route_class=AuthenticatedRoute, tags=["feedback"])
 
 
-@router.get("", responses=described(409), summary="Memories that may contradict each other")
+@router.get("", responses=failure_responses(409), summary="Memories that may contradict each other")
 async def list_conflicts(app: App, caller: Caller, asked: Annotated[ConflictFilters, Query()]) -> ConflictList:
     """Pairs that the rules suspect and cannot prove, newest first. Both memories are active and readable."""
     page = await app.conflicts.list(caller, asked.user_id, before=asked.cursor, limit=asked.limit, agent=asked.agent)
@@ -34,7 +34,7 @@ async def list_conflicts(app: App, caller: Caller, asked: Annotated[ConflictFilt
     return ConflictList(items=items, next=None if page.next is None else str(page.next))
 
 
-@router.post("/{conflict_id}/decide", responses=described(404, 409, 413), summary="Decide on a conflict")
+@router.post("/{conflict_id}/decide", responses=failure_responses(404, 409, 413), summary="Decide on a conflict")
 async def decide_conflict(
     conflict_id: UUID, request: Annotated[ConflictVerdictRequest, Body(openapi_examples=examples.CONFLICT)], app: App,
     caller: Caller, again: Repeatable,

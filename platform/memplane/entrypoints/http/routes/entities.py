@@ -18,14 +18,14 @@ from memplane.contracts.entities import (
 )
 from memplane.entrypoints.http import wire_conversion
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import Cursor, Limit, described
+from memplane.entrypoints.http.routes.memories import Cursor, Limit, failure_responses
 
-router = APIRouter(prefix="/v1/entities", route_class=Guarded, tags=["entities"])
+router = APIRouter(prefix="/v1/entities", route_class=AuthenticatedRoute, tags=["entities"])
 
 
-@router.get("", responses=described(409), summary="Whom and what a user's memories mention")
+@router.get("", responses=failure_responses(409), summary="Whom and what a user's memories mention")
 async def entities(app: App, caller: Caller, asked: Annotated[EntityFilters, Query()]) -> EntityList:
     """Entities that memories which the caller may read mention, those that most mention first."""
     found = await app.entities.list(
@@ -34,7 +34,7 @@ async def entities(app: App, caller: Caller, asked: Annotated[EntityFilters, Que
     return EntityList(items=[_record(entity) for entity in found])
 
 
-@router.get("/{entity_id}", responses=described(404), summary="One entity, and what is known of it")
+@router.get("/{entity_id}", responses=failure_responses(404), summary="One entity, and what is known of it")
 async def entity(
     entity_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 20
 ) -> EntityProfileRecord:
@@ -56,14 +56,14 @@ async def entity(
     )
 
 
-@router.post("/{entity_id}/aliases", responses=described(404, 409, 413), summary="Give it another name")
+@router.post("/{entity_id}/aliases", responses=failure_responses(404, 409, 413), summary="Give it another name")
 async def alias(entity_id: UUID, app: App, caller: Caller, again: Repeatable, request: AliasRequest) -> EntityRecord:
     """From now on memories that say the name are linked to the entity, and it is found by the name."""
     once = again.once(_kept)
     return _record(await app.entities.alias(caller, entity_id, request.alias, request.agent, once=once))
 
 
-@router.post("/{entity_id}/merge", responses=described(404, 409, 413), summary="Put it into another")
+@router.post("/{entity_id}/merge", responses=failure_responses(404, 409, 413), summary="Put it into another")
 async def merge(entity_id: UUID, app: App, caller: Caller, again: Repeatable, request: MergeRequest) -> EntityRecord:
     """Its memories and names become the other's, and it is gone."""
     once = again.once(_kept)

@@ -7,14 +7,14 @@ from memplane.contracts.base import Name
 from memplane.contracts.erasure import EraseRequest, ErasureReceipt
 from memplane.domain.privacy.erasure import Erasure
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1", route_class=Guarded, tags=["administration"])
+router = APIRouter(prefix="/v1", route_class=AuthenticatedRoute, tags=["administration"])
 
 
-@router.post("/users/{user_id:text}/erase", responses=described(409, 413), summary="Erase a user")
+@router.post("/users/{user_id:text}/erase", responses=failure_responses(409, 413), summary="Erase a user")
 async def erase(user_id: Name, request: EraseRequest, app: App, caller: Caller, again: Repeatable) -> ErasureReceipt:
     """Everything that there is of a user, and what was derived from it, for good. For `admin`.
 

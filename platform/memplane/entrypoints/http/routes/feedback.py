@@ -16,12 +16,12 @@ from memplane.domain.identity.principal import Principal
 from memplane.entrypoints.http import wire_conversion
 from memplane.entrypoints.http.dependencies import App, Caller
 from memplane.entrypoints.http.execution import Execution
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable, Repeats
-from memplane.entrypoints.http.routes.memories import IfMatch, described, version_of
+from memplane.entrypoints.http.routes.memories import IfMatch, failure_responses, version_of
 
-router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["feedback"])
-_PROBLEMS: Any = described(404, 409, 412, 413)
+router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=AuthenticatedRoute, tags=["feedback"])
+_PROBLEMS: Any = failure_responses(404, 409, 412, 413)
 _Verb = Callable[[Writes, Verb], Awaitable[Outcome]]
 
 

@@ -19,14 +19,14 @@ from memplane.contracts.inspection import (
 from memplane.domain.memory.memory import Memory, Turn
 from memplane.entrypoints.http import wire_conversion
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
-from memplane.entrypoints.http.routes.memories import Limit, described
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
+from memplane.entrypoints.http.routes.memories import Limit, failure_responses
 
-router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=Guarded, tags=["memories"])
+router = APIRouter(prefix="/v1/memories/{memory_id}", route_class=AuthenticatedRoute, tags=["memories"])
 Side = Annotated[int, Query(ge=0, le=200)]
 
 
-@router.get("/why", responses=described(404), summary="Why a memory is as it is")
+@router.get("/why", responses=failure_responses(404), summary="Why a memory is as it is")
 async def why(
     memory_id: UUID,
     app: App,
@@ -58,7 +58,7 @@ def _fields(part: Decay | FiredRule | QuestionScore) -> dict[str, Any]:
     return {name: getattr(part, name) for name in part.__slots__}
 
 
-@router.get("/timeline", responses=described(404), summary="What was recorded around it")
+@router.get("/timeline", responses=failure_responses(404), summary="What was recorded around it")
 async def timeline(
     memory_id: UUID, app: App, caller: Caller, before: Side = 5, after: Side = 5, agent: Agent = None
 ) -> Timeline:
@@ -73,7 +73,7 @@ async def timeline(
     )
 
 
-@router.get("/related", responses=described(404), summary="What it is related to")
+@router.get("/related", responses=failure_responses(404), summary="What it is related to")
 async def related(memory_id: UUID, app: App, caller: Caller, limit: Limit = 10, agent: Agent = None) -> RelatedList:
     """Memories that relations link to it, strongest first."""
     found = await app.browse.related(caller, memory_id, limit, agent)

@@ -25,11 +25,11 @@ from memplane.contracts.keys import (
 from memplane.domain.identity.principal import KeyScope
 from memplane.domain.policy.policy import Trust
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import Limit, described
+from memplane.entrypoints.http.routes.memories import Limit, failure_responses
 
-router = APIRouter(prefix="/v1/admin/keys", route_class=Guarded, tags=["keys"])
+router = APIRouter(prefix="/v1/admin/keys", route_class=AuthenticatedRoute, tags=["keys"])
 KeyId = Annotated[str, Path(pattern="^[0-9A-Za-z-]{1,32}$", description="The key's id.")]
 _Cursor = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="`next` of the page before.")]
 _Named = Annotated[str | None, Query(pattern="^[0-9A-Za-z-]{1,32}$", description="Of this key alone.")]
@@ -37,14 +37,14 @@ UNSTORED = "no-store"
 """A credential stays in no cache on its way."""
 
 
-@router.get("", responses=described(), summary="The tenant's keys")
+@router.get("", responses=failure_responses(), summary="The tenant's keys")
 async def list_keys(app: App, caller: Caller, cursor: _Cursor = None, limit: Limit = 50) -> KeyList:
     """Keys, oldest first, revoked ones too. A caller that is bound to users sees keys of its users alone."""
     found, more = await app.key_admin.list(caller, after=cursor, limit=limit)
     return KeyList(items=[_record(key) for key in found], next=found[-1].key_id if more else None)
 
 
-@router.get("/history", responses=described(404), summary="What was done to keys")
+@router.get("/history", responses=failure_responses(404), summary="What was done to keys")
 async def key_history(
     app: App, caller: Caller, key_id: _Named = None, cursor: UUID | None = None, limit: Limit = 50
 ) -> KeyHistory:
@@ -53,7 +53,7 @@ async def key_history(
     return KeyHistory(items=[_entry(each) for each in found], next=str(found[-1].id) if more else None)
 
 
-@router.post("", status_code=201, responses=described(409, 413), summary="Make a key")
+@router.post("", status_code=201, responses=failure_responses(409, 413), summary="Make a key")
 async def create_key(
     request: NewKeyRequest, app: App, caller: Caller, again: Repeatable, response: Response
 ) -> CreatedKey:
@@ -76,7 +76,7 @@ async def create_key(
     return _created(made, made.credential)
 
 
-@router.post("/{key_id}/rotate", status_code=201, responses=described(404, 409, 413), summary="Replace a key")
+@router.post("/{key_id}/rotate", status_code=201, responses=failure_responses(404, 409, 413), summary="Replace a key")
 async def rotate_key(
     key_id: KeyId, app: App, caller: Caller, again: Repeatable, response: Response,
     request: RotateKeyRequest | None = None,
@@ -93,7 +93,7 @@ async def rotate_key(
     return _rotated(rotated, rotated.made.credential)
 
 
-@router.post("/{key_id}/revoke", responses=described(404, 409), summary="End a key")
+@router.post("/{key_id}/revoke", responses=failure_responses(404, 409), summary="End a key")
 async def revoke_key(key_id: KeyId, app: App, caller: Caller, again: Repeatable) -> RevokedKey:
     """End a key at once."""
     return _revoked(await app.key_admin.revoke(caller, key_id, once=again.once(_revoked_before)))
@@ -125,7 +125,7 @@ def _created(made: api_keys.MadeKey, credential: str | None) -> CreatedKey:
     return CreatedKey(**_record(made.stored).model_dump(), key=credential)
 
 
-def _rotated(rotated: api_keys.RotatedKey, credential: str | None) -> RotatedKey:
+def _rotated(rotated: api_keys.KeyReplacement, credential: str | None) -> RotatedKey:
     record = _record(rotated.made.stored).model_dump()
     return RotatedKey(**record, key=credential, replaces=rotated.replaces, replaced_ends_at=rotated.ends_at)
 
@@ -139,7 +139,7 @@ def _created_before(made: api_keys.MadeKey) -> tuple[int, BaseModel]:
     return 201, _created(made, None)
 
 
-def _rotated_before(rotated: api_keys.RotatedKey) -> tuple[int, BaseModel]:
+def _rotated_before(rotated: api_keys.KeyReplacement) -> tuple[int, BaseModel]:
     return 201, _rotated(rotated, None)
 
 

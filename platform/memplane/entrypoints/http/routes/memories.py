@@ -9,10 +9,10 @@ from pydantic import BaseModel
 
 from memplane.application.memories.browse import Listing
 from memplane.application.memories.placement import Outcome
-from memplane.application.memories.supersession import rejected
+from memplane.application.memories.supersession import rejection_error
 from memplane.application.operations.tracking_records import TurnSpan
 from memplane.application.turns.ingestion import StoredTurn
-from memplane.application.turns.turn_deletion import TurnDeleted
+from memplane.application.turns.turn_deletion import TurnDeletionResult
 from memplane.contracts.base import Category, Name, Problem
 from memplane.contracts.context import ContextAnswer, ContextRequest
 from memplane.contracts.memories import (
@@ -33,18 +33,18 @@ from memplane.contracts.memories import (
     WriteOutcome,
 )
 from memplane.contracts.query import QueryAnswer, QueryRequest
-from memplane.domain.errors import Invalid
+from memplane.domain.errors import InvalidRequest
 from memplane.domain.memory.memory import Layer, MemoryType, State, TrustState
 from memplane.domain.memory.scope import Filters
 from memplane.entrypoints.http import examples, paths, wire_conversion
 from memplane.entrypoints.http.dependencies import Agent, App, Caller, Dry
 from memplane.entrypoints.http.execution import Execution, Status
 from memplane.entrypoints.http.middleware import problems
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
 
 
-def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int | str, dict[str, Any]]:
+def failure_responses(*statuses: int, there: type[BaseModel] | None = None) -> dict[int | str, dict[str, Any]]:
     """The failures of a route, for its documentation, and what it answers with 200 when nothing new was made."""
     told = {
         401: "No valid key",
@@ -67,7 +67,7 @@ def described(*statuses: int, there: type[BaseModel] | None = None) -> dict[int 
 
 
 paths.install()
-router = APIRouter(prefix="/v1", route_class=Guarded)
+router = APIRouter(prefix="/v1", route_class=AuthenticatedRoute)
 
 Cursor = Annotated[UUID | None, Query(description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
@@ -88,7 +88,7 @@ def _json(answer: QueryAnswer) -> Response:
 @router.post(
     "/memory/query",
     response_model=QueryAnswer,
-    responses=described(409, 413),
+    responses=failure_responses(409, 413),
     tags=["memory"],
     summary="Ask the memory",
 )
@@ -103,7 +103,7 @@ async def query(
 @router.post(
     "/context",
     response_model=ContextAnswer,
-    responses=described(409, 413),
+    responses=failure_responses(409, 413),
     tags=["memory"],
     summary="What an agent should know before it answers",
 )
@@ -118,7 +118,11 @@ async def context(
 
 
 @router.post(
-    "/turns", status_code=201, responses=described(409, 413, there=TurnOutcome), tags=["turns"], summary="Store a turn"
+    "/turns",
+    status_code=201,
+    responses=failure_responses(409, 413, there=TurnOutcome),
+    tags=["turns"],
+    summary="Store a turn",
 )
 async def store_turn(
     request: Annotated[NewTurnRequest, Body(openapi_examples=examples.TURN)],
@@ -137,7 +141,7 @@ async def store_turn(
 @router.post(
     "/turns:batch",
     status_code=201,
-    responses=described(409, 413, there=TurnBatchOutcome),
+    responses=failure_responses(409, 413, there=TurnBatchOutcome),
     tags=["turns"],
     summary="Store many turns",
 )
@@ -147,7 +151,7 @@ async def store_turns(
     """Store up to 1 000 turns, all or none."""
     agents = {turn.agent for turn in request.turns}
     if len(agents) > 1:
-        raise Invalid("turns: one call speaks as one agent; these name several", field="turns")
+        raise InvalidRequest("turns: one call speaks as one agent; these name several", field="turns")
     agent = agents.pop()
     run = Execution.of(app, caller, agent, dry_run=request.dry_run)
     turns = [wire_conversion.new_turn_of(turn) for turn in request.turns]
@@ -155,7 +159,7 @@ async def store_turns(
     return await run.answer(_batch(stored), response, _status(stored))
 
 
-@router.delete("/turns/{turn_id}", responses=described(404, 409), tags=["turns"], summary="Delete a turn")
+@router.delete("/turns/{turn_id}", responses=failure_responses(404, 409), tags=["turns"], summary="Delete a turn")
 async def delete_turn(
     turn_id: UUID, app: App, caller: Caller, again: Repeatable, agent: Agent = None, dry_run: Dry = False
 ) -> TurnDeletion:
@@ -165,11 +169,11 @@ async def delete_turn(
     return await run.answer(_deletion(done))
 
 
-def _deletion(done: TurnDeleted) -> TurnDeletion:
+def _deletion(done: TurnDeletionResult) -> TurnDeletion:
     return TurnDeletion(turn_id=done.turn_id, rev=done.rev)
 
 
-def _deleted(done: TurnDeleted) -> tuple[int, BaseModel]:
+def _deleted(done: TurnDeletionResult) -> tuple[int, BaseModel]:
     return 200, _deletion(done)
 
 
@@ -192,7 +196,7 @@ def _batch(stored: Sequence[StoredTurn]) -> TurnBatchOutcome:
 @router.post(
     "/memories",
     status_code=201,
-    responses=described(409, 413, there=WriteOutcome)
+    responses=failure_responses(409, 413, there=WriteOutcome)
     | {202: {"model": WriteOutcome, "description": "It waits for consent"}},
     tags=["memories"],
     summary="Store a memory",
@@ -206,7 +210,7 @@ async def create_memory(
 ) -> WriteOutcome:
     """Store one thing known, once: what says the same is merged, what it overrules becomes a thing of the past."""
     run = Execution.of(app, caller, request.agent, dry_run=request.dry_run)
-    new, once = wire_conversion.new_memory_of(request), run.once(again, kept)
+    new, once = wire_conversion.new_memory_of(request), run.once(again, stored_response)
     outcome = await run.writes.remember.create(caller, new, request.agent, once=once)
     return await run.answer(wire_conversion.outcome_of(outcome), response, NEW.get(outcome.outcome, 200))
 
@@ -217,10 +221,10 @@ NEW: Mapping[str, Status] = {
 """Statuses of outcomes, where they are not 200."""
 
 
-def kept(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
+def stored_response(outcome: Outcome) -> tuple[int, BaseModel | dict[str, object]]:
     """What the same request is answered again."""
     if outcome.outcome == "refused":
-        return problems.told(rejected())
+        return problems.status_and_document(rejection_error())
     return NEW.get(outcome.outcome, 200), wire_conversion.outcome_of(outcome)
 
 
@@ -228,7 +232,7 @@ Standing = Literal["candidate", "confirmed", "disputed"]
 Lifecycle = Literal["active", "superseded", "archived", "soft_deleted"]
 
 
-@router.get("/memories", responses=described(409), tags=["memories"], summary="List memories")
+@router.get("/memories", responses=failure_responses(409), tags=["memories"], summary="List memories")
 async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     app: App,
     caller: Caller,
@@ -268,7 +272,7 @@ async def list_memories(  # noqa: PLR0913, PLR0917 - one argument for each query
     return MemoryList(items=items, next=str(page.next) if page.next else None)
 
 
-@router.post("/memories:batchGet", responses=described(413), tags=["memories"], summary="Get several memories")
+@router.post("/memories:batchGet", responses=failure_responses(413), tags=["memories"], summary="Get several memories")
 async def get_memories(request: MemoryBatchRequest, app: App, caller: Caller) -> MemoryBatch:
     """Up to 200 memories in the order asked; those that are absent or not the caller's are left out."""
     found = await app.browse.batch(caller, request.ids, request.agent)
@@ -276,7 +280,7 @@ async def get_memories(request: MemoryBatchRequest, app: App, caller: Caller) ->
     return MemoryBatch(items=[wire_conversion.record_of(memory, marks) for memory in found])
 
 
-@router.get("/memories/{memory_id}", responses=described(404), tags=["memories"], summary="Get a memory")
+@router.get("/memories/{memory_id}", responses=failure_responses(404), tags=["memories"], summary="Get a memory")
 async def get_memory(
     memory_id: UUID, app: App, caller: Caller, response: Response, agent: Agent = None
 ) -> MemoryRecord:
@@ -287,7 +291,10 @@ async def get_memory(
 
 
 @router.patch(
-    "/memories/{memory_id}", responses=described(404, 409, 412, 413), tags=["memories"], summary="Change a memory"
+    "/memories/{memory_id}",
+    responses=failure_responses(404, 409, 412, 413),
+    tags=["memories"],
+    summary="Change a memory",
 )
 async def change_memory(
     memory_id: UUID,
@@ -303,7 +310,7 @@ async def change_memory(
         name for name in ("content", "category", "importance", "pinned", "confidence") if changes.get(name, 0) is None
     ]
     if empty:
-        raise Invalid(f"{empty[0]}: cannot be null", field=empty[0])
+        raise InvalidRequest(f"{empty[0]}: cannot be null", field=empty[0])
     lists = {name: tuple(value or ()) for name, value in changes.items() if name in _LISTS}
     run, version = Execution.of(app, caller, agent, dry_run=request.dry_run), version_of(if_match)
     changed = await run.writes.remember.update(caller, memory_id, changes | lists, version=version, agent=agent)
@@ -314,7 +321,7 @@ _LISTS = frozenset({"facts", "steps", "tags", "related_files"})
 
 
 @router.delete(
-    "/memories/{memory_id}", responses=described(404, 409, 412), tags=["memories"], summary="Delete a memory"
+    "/memories/{memory_id}", responses=failure_responses(404, 409, 412), tags=["memories"], summary="Delete a memory"
 )
 async def delete_memory(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     memory_id: UUID, app: App, caller: Caller, if_match: IfMatch = None, agent: Agent = None,
@@ -327,7 +334,9 @@ async def delete_memory(  # noqa: PLR0913, PLR0917 - one argument for each query
     return await run.answer(wire_conversion.outcome_of(done))
 
 
-@router.get("/memories/{memory_id}/history", responses=described(404), tags=["memories"], summary="A memory's history")
+@router.get(
+    "/memories/{memory_id}/history", responses=failure_responses(404), tags=["memories"], summary="A memory's history"
+)
 async def memory_history(
     memory_id: UUID, app: App, caller: Caller, agent: Agent = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HistoryList:
@@ -339,7 +348,10 @@ async def memory_history(
 
 # `path`: a thread's name may have slashes in it
 @router.get(
-    "/threads/{thread_id:text}/delta", responses=described(409), tags=["threads"], summary="What changed in a thread"
+    "/threads/{thread_id:text}/delta",
+    responses=failure_responses(409),
+    tags=["threads"],
+    summary="What changed in a thread",
 )
 async def delta(
     thread_id: Name,
@@ -357,7 +369,10 @@ Seq = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
 @router.get(
-    "/threads/{thread_id:text}/turns", responses=described(409), tags=["threads"], summary="What was said in a thread"
+    "/threads/{thread_id:text}/turns",
+    responses=failure_responses(409),
+    tags=["threads"],
+    summary="What was said in a thread",
 )
 async def thread_turns(  # noqa: PLR0913, PLR0917 - one argument for each query parameter
     thread_id: Name,
@@ -386,5 +401,7 @@ def version_of(if_match: str | None) -> int | None:
         return None
     value = if_match.strip().removeprefix("W/").strip('"')
     if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise Invalid(f"If-Match: '{if_match[:40]}' is no version; send the number that `version` or `ETag` gave")
+        raise InvalidRequest(
+            f"If-Match: '{if_match[:40]}' is no version; send the number that `version` or `ETag` gave"
+        )
     return int(value)

@@ -18,14 +18,14 @@ from memplane.contracts.policy import (
 from memplane.domain.errors import PolicyError
 from memplane.domain.policy.policy_view import AgentView, describe_agent
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1/admin/policy", route_class=Guarded, tags=["administration"])
+router = APIRouter(prefix="/v1/admin/policy", route_class=AuthenticatedRoute, tags=["administration"])
 _Agent = Annotated[Name | None, Query(description="Only this agent, without the files.")]
 
 
-@router.get("", responses=described(), summary="The policy in force")
+@router.get("", responses=failure_responses(), summary="The policy in force")
 async def show_policy(app: App, caller: Caller, agent: _Agent = None) -> PolicyRecord:
     """Its hash, its files, and what each agent effectively may do. For `admin`."""
     found = app.policy_admin.show(caller)
@@ -38,7 +38,7 @@ async def show_policy(app: App, caller: Caller, agent: _Agent = None) -> PolicyR
     )
 
 
-@router.post("/check", responses=described(413), summary="Check a policy")
+@router.post("/check", responses=failure_responses(413), summary="Check a policy")
 async def check_policy(request: PolicyCheckRequest, app: App, caller: Caller) -> PolicyCheck:
     """Whether the policy in force, with these files in the place of its own, would be right. For `admin`."""
     try:
@@ -48,7 +48,7 @@ async def check_policy(request: PolicyCheckRequest, app: App, caller: Caller) ->
     return PolicyCheck(ok=True, policy=policy.digest, errors=[])
 
 
-@router.post("/reload", responses=described(409), summary="Load the policy again")
+@router.post("/reload", responses=failure_responses(409), summary="Load the policy again")
 async def reload_policy(app: App, caller: Caller) -> ReloadedPolicy:
     """Read the server's policy files again. Wrong files leave the policy as it is, and are named. For `admin`."""
     before, policy = await app.policy_admin.reload(caller)

@@ -3,24 +3,24 @@
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from memplane.application.reverts.revert_service import Receipt, Wanted
+from memplane.application.reverts.revert_service import Receipt, RevertSelection
 from memplane.contracts.reverting import CheckpointsLeft, RevertedItem, RevertReceipt, RevertRequest
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1/admin", route_class=Guarded, tags=["administration"])
+router = APIRouter(prefix="/v1/admin", route_class=AuthenticatedRoute, tags=["administration"])
 
 
-@router.post("/revert", responses=described(404, 409, 413), summary="Take back what one key or agent did")
+@router.post("/revert", responses=failure_responses(404, 409, 413), summary="Take back what one key or agent did")
 async def revert(request: RevertRequest, app: App, caller: Caller, again: Repeatable) -> RevertReceipt:
     """What a key or an agent wrote, changed and decided since a moment, and what rests on it. For `admin`.
 
     What it ended comes back. What others did since is kept; what cannot be told apart stays, and is listed with the
     reason. Much of it takes more than one request: ask again until `finished`.
     """
-    wanted = Wanted(request.since, request.key_id, request.of_agent)
+    wanted = RevertSelection(request.since, request.key_id, request.of_agent)
     done = await app.revert(caller, wanted, request.agent, dry_run=request.dry_run, once=again.once(_kept))
     return _receipt(done)
 

@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from memplane.application.memories.refused_values import LiftedVerdict, RefusedValues, VerdictFilters
 from memplane.contracts.tombstones import LiftOutcome, LiftRequest, TombstoneFilters, TombstoneList, TombstoneRecord
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1/tombstones", route_class=Guarded, tags=["feedback"])
+router = APIRouter(prefix="/v1/tombstones", route_class=AuthenticatedRoute, tags=["feedback"])
 
 
-@router.get("", responses=described(409), summary="Values that are refused")
+@router.get("", responses=failure_responses(409), summary="Values that are refused")
 async def list_tombstones(app: App, caller: Caller, asked: Annotated[TombstoneFilters, Query()]) -> TombstoneList:
     """Verdicts by which values are refused, newest first, with the memory that each was given on, while it is there.
 
@@ -27,7 +27,7 @@ async def list_tombstones(app: App, caller: Caller, asked: Annotated[TombstoneFi
     return TombstoneList(items=[_record(each) for each in found], next=str(found[-1].buried.id) if more else None)
 
 
-@router.post("/{tombstone_id}/lift", responses=described(404, 409, 413), summary="Take a verdict back")
+@router.post("/{tombstone_id}/lift", responses=failure_responses(404, 409, 413), summary="Take a verdict back")
 async def lift_tombstone(
     tombstone_id: UUID, app: App, caller: Caller, again: Repeatable, request: LiftRequest | None = None
 ) -> LiftOutcome:

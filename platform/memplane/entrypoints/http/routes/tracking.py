@@ -16,13 +16,13 @@ from memplane.contracts.tracking import (
     StatisticsRecord,
 )
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1", route_class=Guarded, tags=["operation"])
+router = APIRouter(prefix="/v1", route_class=AuthenticatedRoute, tags=["operation"])
 
 
-@router.get("/stats", responses=described(409), summary="What there is, in numbers")
+@router.get("/stats", responses=failure_responses(409), summary="What there is, in numbers")
 async def stats(app: App, caller: Caller, asked: Annotated[StatisticsQuery, Query()]) -> StatisticsRecord:
     """Memories by state, layer, category and type, hits, ages, and the share of turns that needed recall on demand.
 
@@ -31,7 +31,7 @@ async def stats(app: App, caller: Caller, asked: Annotated[StatisticsQuery, Quer
     return _statistics(await app.tracking.statistics(caller, asked.user_id, asked.days, asked.agent))
 
 
-@router.get("/events", responses=described(409), summary="What was done")
+@router.get("/events", responses=failure_responses(409), summary="What was done")
 async def events(app: App, caller: Caller, asked: Annotated[EventQuery, Query()]) -> EventList:
     """Operational events without words, newest first: of what the caller may read, or of an administrator's tenant."""
     filters = EventFilters(**{name: getattr(asked, name) for name in EventFilters.__slots__})

@@ -11,26 +11,26 @@ from starlette.types import Receive, Scope, Send
 
 from memplane.application.limits.idempotency import Once
 from memplane.application.limits.offload import in_thread
-from memplane.application.transfer.exports import Exported, Exports
-from memplane.application.transfer.imports import Batch, Imported, Mode
+from memplane.application.transfer.exports import Exports, ExportStream
+from memplane.application.transfer.imports import ImportBatch, ImportMode, ImportResult
 from memplane.bootstrap import Application
 from memplane.contracts.transfer import MEDIA_TYPE, ImportOutcome, ImportRequest, RefusedLine
 from memplane.domain.identity.principal import Principal
 from memplane.entrypoints.export_lines import export_lines
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.import_lines import incoming
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import After, Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1", route_class=Guarded, tags=["export and import"])
+router = APIRouter(prefix="/v1", route_class=AuthenticatedRoute, tags=["export and import"])
 UserId = Annotated[str, Path(min_length=1, max_length=255)]
 
 
 class _Export(StreamingResponse):
     """An export on its way: it has a place among the few that run at a time, and gives it back however it ends."""
 
-    def __init__(self, exports: Exports, export: Exported) -> None:
+    def __init__(self, exports: Exports, export: ExportStream) -> None:
         self._exports = exports
         self._lines = export_lines(exports, export)
         super().__init__(self._lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
@@ -44,7 +44,7 @@ class _Export(StreamingResponse):
 @router.get(
     "/users/{user_id:text}/export",
     response_class=Response,
-    responses=described(404, 409) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    responses=failure_responses(404, 409) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
     summary="Export a user",
 )
 async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None) -> Response:
@@ -59,7 +59,7 @@ async def export(user_id: UserId, app: App, caller: Caller, agent: Agent = None)
 @router.get(
     "/shared/export",
     response_class=Response,
-    responses=described(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
+    responses=failure_responses(404) | {200: {"content": {MEDIA_TYPE: {}}, "description": "Lines of JSON"}},
     summary="Export shared knowledge",
 )
 async def export_shared(app: App, caller: Caller, agent: Agent = None) -> Response:
@@ -70,7 +70,7 @@ async def export_shared(app: App, caller: Caller, agent: Agent = None) -> Respon
     return _Export(app.exports, await app.exports.begin(caller, None, agent))
 
 
-@router.post("/users/{user_id:text}/import", responses=described(409, 413), summary="Import lines for a user")
+@router.post("/users/{user_id:text}/import", responses=failure_responses(409, 413), summary="Import lines for a user")
 async def take_in(
     user_id: UserId, request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
 ) -> ImportOutcome:
@@ -86,7 +86,7 @@ async def take_in(
     return await _taken(app, caller, user_id, request, again.once(_kept, after))
 
 
-@router.post("/shared/import", responses=described(409, 413), summary="Import lines of shared knowledge")
+@router.post("/shared/import", responses=failure_responses(409, 413), summary="Import lines of shared knowledge")
 async def take_in_shared(
     request: ImportRequest, app: App, caller: Caller, again: Repeatable, after: After = None
 ) -> ImportOutcome:
@@ -98,17 +98,17 @@ async def take_in_shared(
 
 
 async def _taken(
-    app: Application, caller: Principal, user_id: str | None, request: ImportRequest, once: Once[Imported] | None
+    app: Application, caller: Principal, user_id: str | None, request: ImportRequest, once: Once[ImportResult] | None
 ) -> ImportOutcome:
-    mode = Mode(request.mode)
-    lines = await in_thread(incoming, request.lines, datetime.now(UTC), restoring=mode is Mode.RESTORE)
-    return _told(await app.imports(caller, Batch(user_id, mode, lines, request.agent), once=once))
+    mode = ImportMode(request.mode)
+    lines = await in_thread(incoming, request.lines, datetime.now(UTC), restoring=mode is ImportMode.RESTORE)
+    return _told(await app.imports(caller, ImportBatch(user_id, mode, lines, request.agent), once=once))
 
 
-def _told(done: Imported) -> ImportOutcome:
+def _told(done: ImportResult) -> ImportOutcome:
     refused = [RefusedLine(line=place, code=each.code, detail=each.detail) for place, each in done.refusals.items()]
     return ImportOutcome(outcomes=list(done.outcomes), refused=refused)  # type: ignore[arg-type]  # a test compares them
 
 
-def _kept(done: Imported) -> tuple[int, BaseModel]:
+def _kept(done: ImportResult) -> tuple[int, BaseModel]:
     return 200, _told(done)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from memplane.application.users.user_merging import Unmerged
+from memplane.application.users.user_merging import UnmergeResult
 from memplane.contracts.base import Name
 from memplane.contracts.user_merges import (
     UserMergeFilters,
@@ -18,14 +18,14 @@ from memplane.contracts.user_merges import (
 )
 from memplane.domain.identity.user_merges import UserMerge
 from memplane.entrypoints.http.dependencies import App, Caller
-from memplane.entrypoints.http.middleware.guard import Guarded
+from memplane.entrypoints.http.middleware.guard import AuthenticatedRoute
 from memplane.entrypoints.http.middleware.idempotency_header import Repeatable
-from memplane.entrypoints.http.routes.memories import described
+from memplane.entrypoints.http.routes.memories import failure_responses
 
-router = APIRouter(prefix="/v1", route_class=Guarded, tags=["administration"])
+router = APIRouter(prefix="/v1", route_class=AuthenticatedRoute, tags=["administration"])
 
 
-@router.get("/admin/user-merges", responses=described(), summary="List merges of users")
+@router.get("/admin/user-merges", responses=failure_responses(), summary="List merges of users")
 async def list_merges(app: App, caller: Caller, asked: Annotated[UserMergeFilters, Query()]) -> UserMergeList:
     """Merges that stand and that were undone, newest first, with their receipts. For `admin`.
 
@@ -35,7 +35,9 @@ async def list_merges(app: App, caller: Caller, asked: Annotated[UserMergeFilter
     return UserMergeList(items=[_record(each) for each in found], next=str(found[-1].id) if more else None)
 
 
-@router.post("/users/{user_id:text}/merge", responses=described(404, 409, 413), summary="Merge a user into another")
+@router.post(
+    "/users/{user_id:text}/merge", responses=failure_responses(404, 409, 413), summary="Merge a user into another"
+)
 async def merge(
     user_id: Name, request: UserMergeRequest, app: App, caller: Caller, again: Repeatable
 ) -> UserMergeReceipt:
@@ -47,7 +49,9 @@ async def merge(
     return _receipt(done)
 
 
-@router.post("/users/{user_id:text}/unmerge", responses=described(404, 409, 413), summary="Undo a merge of users")
+@router.post(
+    "/users/{user_id:text}/unmerge", responses=failure_responses(404, 409, 413), summary="Undo a merge of users"
+)
 async def unmerge(
     user_id: Name, request: UserUnmergeRequest, app: App, caller: Caller, again: Repeatable
 ) -> UserUnmergeReceipt:
@@ -69,7 +73,7 @@ def _record(merge: UserMerge) -> UserMergeRecord:
     return UserMergeRecord(**dict(_receipt(merge)), actor=merge.actor, undone_at=merge.undone_at)
 
 
-def _undone(done: Unmerged) -> UserUnmergeReceipt:
+def _undone(done: UnmergeResult) -> UserUnmergeReceipt:
     return UserUnmergeReceipt(
         receipt=done.merge.id, user_id=done.merge.from_user, into=done.merge.into_user, returned=dict(done.returned),
         kept=dict(done.kept), undone_at=done.merge.undone_at or done.merge.merged_at,
@@ -80,5 +84,5 @@ def _merged(done: UserMerge) -> tuple[int, BaseModel]:
     return 200, _receipt(done)
 
 
-def _unmerged(done: Unmerged) -> tuple[int, BaseModel]:
+def _unmerged(done: UnmergeResult) -> tuple[int, BaseModel]:
     return 200, _undone(done)

@@ -6,14 +6,14 @@ from datetime import date
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
-from memplane.application.jobs.job_records import Spent
+from memplane.adapters.sql.session import SqlSession
+from memplane.application.jobs.job_records import TokensSpent
 
 
 class SqlBudgets:
     """The tokens of a tenant and of its users, a row for each of them and day."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -32,7 +32,7 @@ class SqlBudgets:
         )
         return (await self._session.execute(reserved.returning(b.reserved))).first() is not None
 
-    async def settle(self, user_id: str, day: date, reserved: int, spent: Spent) -> None:
+    async def settle(self, user_id: str, day: date, reserved: int, spent: TokensSpent) -> None:
         """Give back what was reserved, and count what was spent; nothing where the user was erased meanwhile."""
         b = tables.token_budgets.c
         mine = (b.tenant_id == self._tenant, b.day == day.isoformat(), b.user_id == user_id)
@@ -43,7 +43,7 @@ class SqlBudgets:
         }
         await self._session.execute(sa.update(tables.token_budgets).where(*mine).values(settled))
 
-    async def drawn(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
+    async def facts_extracted(self, user_ids: Collection[str], day: date) -> Mapping[str, int]:
         """How many facts were drawn with a model of what users said; none of those who are not told."""
         b = tables.token_budgets.c
         statement = sa.select(b.user_id, b.drawn).where(

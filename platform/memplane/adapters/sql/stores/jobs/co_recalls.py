@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from memplane.adapters.sql.queries.read_statements import Statement
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sql.stores.jobs.text_repairs import parts
 from memplane.domain.memory.memory import new_id
-from memplane.domain.ranking.co_recall import CO_RECALLED, Counted
+from memplane.domain.ranking.co_recall import CO_RECALLED, CoRecallCount
 
 # Served by pk_memories.
 _USERS = "SELECT m.id, m.user_id FROM memories m WHERE m.tenant_id = {tenant} AND {listed}"
@@ -20,7 +20,7 @@ _USERS = "SELECT m.id, m.user_id FROM memories m WHERE m.tenant_id = {tenant} AN
 class SqlCoRecalls:
     """Counts of pairs, and what they come to."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -57,7 +57,7 @@ class SqlCoRecalls:
             statement = statement.where(m.user_id > after)
         return list((await self._session.execute(statement.order_by(m.user_id).limit(limit))).scalars())
 
-    async def of(self, users: Collection[str]) -> list[Counted]:
+    async def of(self, users: Collection[str]) -> list[CoRecallCount]:
         """All that was recalled together of some users."""
         m, r, found = tables.memories.c, tables.relations.c, []
         for some in parts(sorted(users)):
@@ -68,7 +68,7 @@ class SqlCoRecalls:
                 .where(m.tenant_id == self._tenant, m.user_id.in_(some), r.relation_type == CO_RECALLED)
             )
             found += [
-                Counted(row.id, row.user_id, row.from_id, row.to_id, row.strength, row.co_recalls, row.updated_at)
+                CoRecallCount(row.id, row.user_id, row.from_id, row.to_id, row.strength, row.co_recalls, row.updated_at)
                 for row in await self._session.execute(statement.order_by(r.id))
             ]
         return found

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import MENTIONS, Session
-from memplane.adapters.sql.stores.gateway_stores import NAMED, UNKNOWN, SqlGraph, matched
+from memplane.adapters.sql.session import MENTIONS, SqlSession
+from memplane.adapters.sql.stores.gateway_stores import NAMED, UNKNOWN, SqlGraph, match_names
 from memplane.application.records import KnownName
 from memplane.domain.language.enrichment import Enriched
 from memplane.domain.language.entities import Mention
@@ -22,7 +22,7 @@ _MANY = 500
 class SqlEnrichments:
     """The second look at memories with few entities."""
 
-    def __init__(self, session: Session, graph: SqlGraph) -> None:
+    def __init__(self, session: SqlSession, graph: SqlGraph) -> None:
         self._session = session
         self._tenant = session.tenant
         self._graph = graph
@@ -49,11 +49,11 @@ class SqlEnrichments:
     async def keep(self, user_id: str, found: Mapping[UUID, Enriched], now: datetime) -> int:
         """Link a user's memories with what they mention, and no longer with what they only seemed to; how many were."""
         wanted, same = _unified(found)
-        names = [each for part in _parts(_named(found)) for each in await self._graph.known(user_id, part)]
+        names = [each for part in _parts(_named(found)) for each in await self._graph.known_names(user_id, part)]
         ids: dict[tuple[str, str], UUID] = {}
         for part in _parts(wanted):
             keys = {mention.key for mention in part}
-            ids |= await self._graph.named(user_id, part, now, [name for name in names if name.key in keys])
+            ids |= await self._graph.entity_ids(user_id, part, now, [name for name in names if name.key in keys])
         ids |= {place: ids[one] for place, one in same.items()}
         links = {(memory, ids[each.kind, each.key]) for memory, one in found.items() for each in one.mentions}
         await self._unlink(self._dropped(found, names) - links)
@@ -91,7 +91,7 @@ class SqlEnrichments:
 
     def _dropped(self, found: Mapping[UUID, Enriched], names: Sequence[KnownName]) -> set[tuple[UUID, UUID]]:
         lost = {(each.kind, each.key) for one in found.values() for each in one.dropped}
-        ids, _ = matched(names, lost)
+        ids, _ = match_names(names, lost)
         return {
             (memory, ids[each.kind, each.key])
             for memory, one in found.items()

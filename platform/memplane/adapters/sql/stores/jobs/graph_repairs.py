@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.stores.jobs.text_repairs import SqlTextRepairs, parts, sent
+from memplane.adapters.sql.stores.jobs.text_repairs import SqlTextRepairs, binary_embedding, parts
 from memplane.application.jobs.reconciliation.reconcile_records import HeldEntity, HeldMention, HeldRelation, Placing
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, MemoryType, State
 from memplane.domain.ranking.co_recall import CO_RECALLED
@@ -71,7 +71,7 @@ class SqlRepairs(SqlTextRepairs):
         r, count = tables.relations.c, 0
         for some in parts(sorted(each.id for each in held)):
             statement = sa.delete(tables.relations).where(r.tenant_id == self._tenant, r.id.in_(some), condition)
-            count += await self._session.changed(statement)
+            count += await self._session.rows_changed(statement)
         return count
 
     async def _lock(self, ids: Sequence[UUID]) -> None:
@@ -104,7 +104,7 @@ class SqlRepairs(SqlTextRepairs):
             statement = sa.delete(tables.memory_entities).where(
                 j.tenant_id == self._tenant, memories, sa.tuple_(j.memory_id, j.entity_id).in_(some), ~_names()
             )
-            count += await self._session.changed(statement)
+            count += await self._session.rows_changed(statement)
         return count
 
     async def entities(self, after: UUID | None, limit: int) -> list[HeldEntity]:
@@ -133,8 +133,8 @@ class SqlRepairs(SqlTextRepairs):
         """Remove those of some entities that nothing needs by now; how many they were."""
         e, count = tables.entities.c, 0
         for some in parts(sorted(ids)):
-            statement = sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id.in_(some), ~needed())
-            count += await self._session.changed(statement)
+            statement = sa.delete(tables.entities).where(e.tenant_id == self._tenant, e.id.in_(some), ~is_needed())
+            count += await self._session.rows_changed(statement)
         return count
 
     async def placings(self, after: tuple[str, UUID] | None, limit: int) -> list[Placing]:
@@ -146,13 +146,13 @@ class SqlRepairs(SqlTextRepairs):
             bounds = (sa.literal(user, m.user_id.type), sa.literal(last, m.id.type))
             statement = statement.where(sa.tuple_(m.user_id, m.id) > sa.tuple_(*bounds))
         rows = (await self._session.execute(statement.order_by(m.user_id, m.id).limit(limit))).all()
-        linked = await self.linked([row.id for row in rows])
+        linked = await self.with_relations([row.id for row in rows])
         return [Placing(row.id, row.user_id, row.category, MemoryType(row.type), row.id in linked) for row in rows]
 
     async def around(self, user_id: str, before: UUID | None, limit: int) -> list[Placing]:
         """Such memories of a user with their vectors, newest first, those older than one."""
         m = tables.memories.c
-        vector = sent(m[self._session.in_force.column]).label("vector")
+        vector = binary_embedding(m[self._session.in_force.column]).label("vector")
         statement = sa.select(*_PLACE, vector).where(m.tenant_id == self._tenant, m.user_id == user_id, *self._placed())
         if before is not None:
             statement = statement.where(m.id < before)
@@ -160,7 +160,7 @@ class SqlRepairs(SqlTextRepairs):
         # vectors are decoded as rows are taken out of the answer
         return await asyncio.to_thread(_placings, rows)
 
-    async def linked(self, ids: Collection[UUID]) -> frozenset[UUID]:
+    async def with_relations(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Those of some memories that a relation leads from or to; to be recalled together makes none of meaning."""
         r = tables.relations.c
         return await self._leading([r.from_id, r.to_id], sorted(ids), r.relation_type != CO_RECALLED)
@@ -186,7 +186,7 @@ def _ids(values: Sequence[UUID]) -> list[sa.ColumnElement[UUID]]:
     return [sa.literal(each, sa.Uuid()) for each in values]
 
 
-def needed() -> sa.ColumnElement[bool]:
+def is_needed() -> sa.ColumnElement[bool]:
     """Whether a memory mentions an entity, or somebody gave it another name."""
     e = tables.entities.c
     return sa.or_(*(

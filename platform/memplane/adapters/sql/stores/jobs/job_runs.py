@@ -8,19 +8,19 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import JOB_RUNS, Session
+from memplane.adapters.sql.session import JOB_RUNS, SqlSession
 from memplane.application.jobs.job_records import JobRun
 from memplane.domain.jobs.job_definitions import JobState
 from memplane.domain.memory.memory import new_id
 
-Send = Callable[[Session, Sequence[JobRun]], Awaitable[None]]
+Send = Callable[[SqlSession, Sequence[JobRun]], Awaitable[None]]
 _KEY = {"name", "period", "id"}
 
 
 class SqlJobRuns:
     """The runs of a tenant's jobs, a row for each period."""
 
-    def __init__(self, session: Session, send: Send | None) -> None:
+    def __init__(self, session: SqlSession, send: Send | None) -> None:
         self._session = session
         self._tenant = session.tenant
         self._send = send
@@ -85,7 +85,7 @@ class SqlJobRuns:
         found = await self._many(self._all().where(sa.or_(waits, self._abandoned(now))).order_by(j.id).limit(1))
         return found[0] if found else None
 
-    async def forgotten(self, now: datetime, since: datetime) -> list[JobRun]:
+    async def lock_expired(self, now: datetime, since: datetime) -> list[JobRun]:
         """Runs whose worker's lease has ended, and those that could be begun since a moment and were not, locked."""
         j = tables.job_runs.c
         waits = sa.and_(j.state == JobState.WAITING.value, sa.func.coalesce(j.due_at, j.started_at) < since)

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.jobs.user_job_records import Newcomer, News
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, SHARED, State, first_id
 
@@ -19,7 +19,7 @@ _KEY = ("tenant_id", "user_id", "name")
 class SqlJobUsers:
     """A row for each user and job."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -97,7 +97,7 @@ class SqlJobUsers:
             sa.or_(j.done_at > news.rested, j.done_at >= of.recorded_at),
         )
 
-    async def done(self, job: str, users: Collection[str]) -> Mapping[str, datetime]:
+    async def last_done(self, job: str, users: Collection[str]) -> Mapping[str, datetime]:
         """By which moments a job was done for users last."""
         j = tables.job_users.c
         statement = sa.select(j.user_id, j.done_at).where(

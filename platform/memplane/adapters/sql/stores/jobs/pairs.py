@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import TERM, memory_of
 from memplane.adapters.sql.schema import tables
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.application.jobs.pair_records import PairCheck
-from memplane.domain.jobs.pair_selection import Glance, Pooled
+from memplane.domain.jobs.pair_selection import Glance, PairCandidate
 from memplane.domain.memory.items import PREFIX
 from memplane.domain.memory.memory import RETRIEVABLE_TRUST, State
 from memplane.domain.memory.write_decisions import COMPARED
@@ -23,7 +23,7 @@ _MANY = 500
 class SqlPairs:
     """What the nightly consolidation reads, a few statements for each user, and notes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SqlSession) -> None:
         self._session = session
         self._tenant = session.tenant
 
@@ -36,7 +36,7 @@ class SqlPairs:
         found: str | None = (await self._session.execute(statement.order_by(m.user_id).limit(1))).scalar_one_or_none()
         return found
 
-    async def glanced(self, user_id: str, since: datetime, now: datetime, limit: int) -> list[Glance]:
+    async def recent_facts(self, user_id: str, since: datetime, now: datetime, limit: int) -> list[Glance]:
         """What decides which of a user's facts are compared, the newest first; served by ix_memories_updated."""
         m = tables.memories.c
         statement = sa.select(m.id, m.importance, m.access_count, m.updated_at).where(
@@ -54,21 +54,21 @@ class SqlPairs:
         rows = await self._session.execute(statement.order_by(m.updated_at.desc()).limit(limit))
         return [Glance(row.id, row.importance, row.access_count, row.updated_at) for row in rows]
 
-    async def pooled(self, user_id: str, ids: Sequence[UUID]) -> list[Pooled]:
+    async def candidates(self, user_id: str, ids: Sequence[UUID]) -> list[PairCandidate]:
         """Some of a user's active memories with what makes them findable, in the order of their ids."""
         m = tables.memories.c
         vector = m[self._session.in_force.column].label("vector")
-        found: list[Pooled] = []
+        found: list[PairCandidate] = []
         for some in _parts(ids):
             statement = sa.select(*write_statements.MEMORY, vector, m.terms).where(
                 m.tenant_id == self._tenant, m.user_id == user_id, m.id.in_(some), _ACTIVE
             )
             for row in (await self._session.execute(statement)).mappings():
                 words = frozenset(np.frombuffer(row["terms"], dtype=TERM)["term"].tolist())
-                found.append(Pooled(memory_of(dict(row)), row["vector"], words))
+                found.append(PairCandidate(memory_of(dict(row)), row["vector"], words))
         return sorted(found, key=lambda each: each.memory.id)
 
-    async def settled(self, ids: Sequence[UUID], kind: str) -> set[frozenset[UUID]]:
+    async def related_pairs(self, ids: Sequence[UUID], kind: str) -> set[frozenset[UUID]]:
         """Between which of some memories there is a relation of a kind, whichever way it leads."""
         r, wanted = tables.relations.c, set(ids)
         found: set[frozenset[UUID]] = set()
@@ -81,13 +81,13 @@ class SqlPairs:
                     found.add(frozenset((row.from_id, row.to_id)))
         return found
 
-    async def held(self, user_id: str) -> frozenset[UUID]:
+    async def field_holders(self, user_id: str) -> frozenset[UUID]:
         """The memories that hold a decided field of a user's profile."""
         c = tables.user_context.c
         statement = sa.select(c.memory_id).where(c.tenant_id == self._tenant, c.user_id == user_id)
         return frozenset((await self._session.execute(statement)).scalars())
 
-    async def checked(self, user_id: str, since: datetime) -> list[PairCheck]:
+    async def past_checks(self, user_id: str, since: datetime) -> list[PairCheck]:
         """The pairs of a user that were compared since a moment."""
         c = tables.pair_checks.c
         statement = sa.select(tables.pair_checks).where(

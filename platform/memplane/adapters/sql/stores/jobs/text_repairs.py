@@ -17,18 +17,18 @@ from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import TERM, TEXT_COLUMNS, material_values, memory_of, text_of
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.schema.types import POSTGRESQL, Embedding
-from memplane.adapters.sql.session import MANY, Session
-from memplane.application.jobs.reconciliation.reconcile_records import Held
+from memplane.adapters.sql.session import MANY, SqlSession
+from memplane.application.jobs.reconciliation.reconcile_records import DerivedText
 from memplane.application.jobs.vector_records import Kind
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.domain.memory.memory import Memory, State
 
-Freshen = Callable[[Session, Kind, Sequence[UUID]], Awaitable[None]]
+Freshen = Callable[[SqlSession, Kind, Sequence[UUID]], Awaitable[None]]
 _HALF = 2
 T = TypeVar("T")
 
 
-class Stored(Embedding):
+class StoredEmbedding(Embedding):
     """An embedding as it is stored, in whatever form: bytes that no vector has are not one of the right length."""
 
     cache_ok = True
@@ -40,7 +40,7 @@ class Stored(Embedding):
         return super().process_result_value(value, dialect)
 
 
-class Sent(TypeDecorator[NDArray[np.float32]]):
+class BinaryEmbedding(TypeDecorator[NDArray[np.float32]]):
     """An embedding as the database sends it in binary: to take it out of the answer costs nothing, unlike its text."""
 
     impl = sa.LargeBinary
@@ -55,63 +55,63 @@ class Sent(TypeDecorator[NDArray[np.float32]]):
         return np.frombuffer(value, "<f2").astype(np.float32)
 
 
-class sent(FunctionElement[Any]):  # noqa: N801 - as a function is named
-    """An embedding of a column, to be read as :class:`Sent`."""
+class binary_embedding(FunctionElement[Any]):  # noqa: N801 - as a function is named
+    """An embedding of a column, to be read as :class:`BinaryEmbedding`."""
 
-    type = Sent()
+    type = BinaryEmbedding()
     inherit_cache = True
 
 
-@compiles(sent)
-def _as_it_is(element: sent, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
+@compiles(binary_embedding)
+def _as_it_is(element: binary_embedding, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
     return compiler.process(element.clauses, **given)
 
 
-@compiles(sent, POSTGRESQL)
-def _sent(element: sent, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
+@compiles(binary_embedding, POSTGRESQL)
+def _sent(element: binary_embedding, compiler: SQLCompiler, **given: Any) -> str:  # noqa: ANN401 - SQLAlchemy's signature
     return f"halfvec_send({compiler.process(element.clauses, **given)})"
 
 
 class SqlTextRepairs:
     """Memories and turns with their search material, sources and mentions."""
 
-    def __init__(self, session: Session, freshen: Freshen) -> None:
+    def __init__(self, session: SqlSession, freshen: Freshen) -> None:
         self._session = session
         self._tenant = session.tenant
         self._freshen = freshen
 
-    async def held(self, kind: Kind, after: UUID | None, limit: int) -> list[Held]:
+    async def derived_texts(self, kind: Kind, after: UUID | None, limit: int) -> list[DerivedText]:
         """Memories that are not deleted, or turns, in the order of their ids, after one."""
         table, statement = self._held(kind)
         if after is not None:
             statement = statement.where(table.c.id > after)
         return await self._read(kind, statement.limit(limit))
 
-    async def lock(self, kind: Kind, ids: Collection[UUID]) -> list[Held]:
+    async def lock(self, kind: Kind, ids: Collection[UUID]) -> list[DerivedText]:
         """Some of them as they are now, locked, in the order of their ids."""
         table, statement = self._held(kind)
-        found: list[Held] = []
+        found: list[DerivedText] = []
         for some in parts(sorted(ids)):
             found += await self._read(kind, statement.where(table.c.id.in_(some)).with_for_update())
         return found
 
     def _held(self, kind: Kind) -> tuple[sa.Table, sa.Select[Any]]:
         table = _TABLES[kind]
-        vector = sa.type_coerce(table.c[self._session.in_force.column], Stored()).label("vector")
+        vector = sa.type_coerce(table.c[self._session.in_force.column], StoredEmbedding()).label("vector")
         statement = sa.select(*_READ[kind], table.c.terms, table.c.term_length, vector)
         statement = statement.where(table.c.tenant_id == self._tenant)
         if kind is Kind.MEMORIES:
             statement = statement.where(table.c.state != State.SOFT_DELETED)
         return table, statement.order_by(table.c.id)
 
-    async def _read(self, kind: Kind, statement: sa.Select[Any]) -> list[Held]:
+    async def _read(self, kind: Kind, statement: sa.Select[Any]) -> list[DerivedText]:
         rows = [dict(row) for row in (await self._session.execute(statement)).mappings()]
         if kind is Kind.TURNS:
-            return [Held(row["id"], row["user_id"], row["text"], *_material(row)) for row in rows]
+            return [DerivedText(row["id"], row["user_id"], row["text"], *_material(row)) for row in rows]
         ids = [row["id"] for row in rows]
         noted, mentions = await self._noted(ids), await self._mentioned(ids)
         return [
-            Held(
+            DerivedText(
                 row["id"], row["user_id"], text_of(row), *_material(row), row["category"], State(row["state"]),
                 row["source_ids"], frozenset(noted.get(row["id"], ())), mentions.get(row["id"], 0),
             )
@@ -151,7 +151,7 @@ class SqlTextRepairs:
             await self._session.execute(statement.values(**stored))
             await self._freshen(self._session, kind, [each for each, _ in some])
 
-    async def gone(self, named: Collection[UUID]) -> frozenset[UUID]:
+    async def find_vanished(self, named: Collection[UUID]) -> frozenset[UUID]:
         """Those of some ids that were memories of the tenant once, and are not there any more."""
         m, h = tables.memories.c, tables.history.c
         found: set[UUID] = set()

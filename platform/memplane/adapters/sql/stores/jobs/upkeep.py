@@ -10,15 +10,15 @@ from memplane.adapters.sql.queries import write_statements
 from memplane.adapters.sql.rows import memory_of
 from memplane.adapters.sql.schema import tables
 from memplane.adapters.sql.scope import Syntax, memories_in
-from memplane.adapters.sql.session import Session
+from memplane.adapters.sql.session import SqlSession
 from memplane.adapters.sql.stores.activity import activity_of
-from memplane.adapters.sql.stores.jobs.graph_repairs import needed
-from memplane.application.jobs.job_records import Due, Swept, Wanted
+from memplane.adapters.sql.stores.jobs.graph_repairs import is_needed
+from memplane.application.jobs.job_records import Due, MemorySelection, Swept
 from memplane.application.records import EXTRACT
 from memplane.domain.consent.consent_rules import ProposalState
 from memplane.domain.memory.active_days import Activity
 from memplane.domain.memory.history import HistoryEvent
-from memplane.domain.memory.lifecycle import IMPORTANT, Weighed
+from memplane.domain.memory.lifecycle import IMPORTANT, WeighedMemory
 from memplane.domain.memory.memory import Layer, Memory, MemoryType, State, TrustState, first_id
 from memplane.domain.memory.scope import Scope
 
@@ -28,19 +28,21 @@ _MANY = 500
 class SqlUpkeep:
     """The work of the night within a transaction."""
 
-    def __init__(self, session: Session, syntax: Syntax) -> None:
+    def __init__(self, session: SqlSession, syntax: Syntax) -> None:
         self._session = session
         self._tenant = session.tenant
         self._syntax = syntax
 
-    async def deleted(self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int) -> list[Memory]:
+    async def lock_deleted(
+        self, scope: Scope, memory_id: UUID | None, due: datetime | None, limit: int
+    ) -> list[Memory]:
         """Deleted memories of a scope, locked, in whatever trust state: one, or all; those to purge by then alone."""
         m = tables.memories.c
         allowed = memories_in(scope, self._syntax, "memories", any_state=True)
         statement = sa.select(*write_statements.MEMORY).where(
             m.tenant_id == self._tenant,
             m.state == State.SOFT_DELETED,
-            sa.text(allowed.sql).bindparams(**self._syntax.bound(allowed.values)),
+            sa.text(allowed.sql).bindparams(**self._syntax.bind_values(allowed.values)),
         )
         if memory_id is not None:
             statement = statement.where(m.id == memory_id)
@@ -71,7 +73,7 @@ class SqlUpkeep:
         await self._session.execute(sa.delete(tables.memories).where(m.tenant_id == self._tenant, m.id.in_(ids)))
         for start in range(0, len(entities), _MANY):
             some = (e.tenant_id == self._tenant, e.id.in_(entities[start : start + _MANY]))
-            await self._session.execute(sa.delete(tables.entities).where(*some, ~needed()))
+            await self._session.execute(sa.delete(tables.entities).where(*some, ~is_needed()))
 
     async def users_of_derived(self, sources: Sequence[UUID]) -> frozenset[str]:
         """Whose memories name one of some sources, whichever users the tenant has."""
@@ -84,7 +86,7 @@ class SqlUpkeep:
             found.update((await self._session.execute(statement)).scalars())
         return frozenset(found)
 
-    async def derived(self, sources: Sequence[UUID]) -> list[Memory]:
+    async def lock_derived(self, sources: Sequence[UUID]) -> list[Memory]:
         """The tenant's memories that name one of some sources, locked, in the order of their ids."""
         m, s = tables.memories.c, tables.memory_sources.c
         found: list[Memory] = []
@@ -96,7 +98,7 @@ class SqlUpkeep:
             found += [memory_of(dict(row)) for row in rows.mappings()]
         return found
 
-    async def due(self, wanted: Wanted, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+    async def due(self, wanted: MemorySelection, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
         """Ids, in their order, and users of the tenant's memories that a job looks at, of those after one."""
         m = tables.memories.c
         statement = sa.select(m.id, m.user_id).where(m.tenant_id == self._tenant, *_conditions(wanted))
@@ -104,11 +106,11 @@ class SqlUpkeep:
             statement = statement.where(m.id > after)
         return [(row.id, row.user_id) for row in await self._session.execute(statement.order_by(m.id).limit(limit))]
 
-    async def lock_due(self, wanted: Wanted, ids: Sequence[UUID]) -> list[Memory]:
+    async def lock_due(self, wanted: MemorySelection, ids: Sequence[UUID]) -> list[Memory]:
         """Those of some memories that it still looks at, locked, in the order of their ids."""
         return await self._locked(ids, *_conditions(wanted))
 
-    async def locked(self, ids: Sequence[UUID]) -> list[Memory]:
+    async def lock_active(self, ids: Sequence[UUID]) -> list[Memory]:
         """Active memories by their ids, locked, in their order."""
         return await self._locked(ids, tables.memories.c.state == State.ACTIVE)
 
@@ -152,7 +154,7 @@ class SqlUpkeep:
             )
             await self._session.execute(statement.values(**values))
 
-    async def crowded(
+    async def next_crowded_user(
         self, most: int, layer: Layer | None, after: str | None, user: str | None = None
     ) -> tuple[str, Activity] | None:
         """The next user, by name, who has more active memories than that, of a layer or of all, with the activity."""
@@ -171,7 +173,7 @@ class SqlUpkeep:
         )
         return next(iter(activity_of(await self._session.execute(found)).items()), None)
 
-    async def weighed(self, user_id: str, layer: Layer | None) -> list[Weighed]:
+    async def weigh_memories(self, user_id: str, layer: Layer | None) -> list[WeighedMemory]:
         """What of each of a user's active memories, of a layer or of all, decides whether there is room for it."""
         m, c = tables.memories.c, tables.user_context.c
         fields = sa.select(c.memory_id).where(c.tenant_id == self._tenant, c.user_id == user_id)
@@ -182,7 +184,7 @@ class SqlUpkeep:
         if layer is not None:
             statement = statement.where(m.layer == layer)
         return [
-            Weighed(
+            WeighedMemory(
                 row.id, row.hits, row.reinforcement, row.importance, row.last_hit_at or row.recorded_at, bool(row.kept)
             )
             for row in await self._session.execute(statement)
@@ -241,7 +243,7 @@ class SqlUpkeep:
         if not row.found:
             return Swept()
         gone = sa.delete(tables.idempotency_keys).where(*old, k.created_at <= row.last)
-        return Swept(await self._session.changed(gone), row.last if row.found == limit else None)
+        return Swept(await self._session.rows_changed(gone), row.last if row.found == limit else None)
 
     async def tally(self, since: datetime, user: str | None = None) -> Mapping[str, float]:
         """What was made, promoted, archived and deleted since a moment, averages, and facts lost to errors."""
@@ -324,13 +326,13 @@ def _holds_a_field() -> sa.ColumnElement[bool]:
     return sa.select(sa.func.count()).where(*mine).scalar_subquery() > 0
 
 
-def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+def _conditions(wanted: MemorySelection) -> list[sa.ColumnElement[bool]]:
     """Which of a tenant's memories a job looks at, of one user where one is named."""
     found = _due(wanted)
     return found if wanted.user is None else [tables.memories.c.user_id == wanted.user, *found]
 
 
-def _due(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
+def _due(wanted: MemorySelection) -> list[sa.ColumnElement[bool]]:
     m = tables.memories.c
     match wanted.due:
         case Due.EXPIRED:
