@@ -300,7 +300,16 @@ class TestMeanwhile:
         def run(day: int) -> list[str]:
             sent: list[str] = []
             with monkeypatch.context() as patched:
-                for name in ("next_user", "glanced", "pooled", "settled", "held", "checked", "note", "sweep"):
+                for name in (
+                    "next_user",
+                    "recent_facts",
+                    "candidates",
+                    "related_pairs",
+                    "field_holders",
+                    "past_checks",
+                    "note",
+                    "sweep",
+                ):
                     original = getattr(SqlPairs, name)
 
                     async def counted(*given: Any, _original: Any = original, _name: str = name) -> Any:  # noqa: ANN401 - of the store

@@ -57,7 +57,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             tables.add(statement.text.split()[1])
 
     for kind in (PostgresSession, SqliteSession):
-        for name in ("execute", "changed"):
+        for name in ("execute", "rows_changed"):
             monkeypatch.setattr(kind, name, _noting(getattr(kind, name), noted))
         monkeypatch.setattr(kind, "add", _noting(kind.add, tables.add))
     return tables

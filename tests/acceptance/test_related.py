@@ -58,7 +58,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return read
 
     with monkeypatch.context() as patched:
-        for name in ("units", "related", "edges_and_units"):
+        for name in ("units", "related_memories", "edges_and_units"):
             patched.setattr(SqlReader, name, counting(name))
         yield sent
 

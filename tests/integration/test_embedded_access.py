@@ -38,19 +38,19 @@ STARTER = """
 import os, pwd, sys
 from pathlib import Path
 import psycopg
-from memplane.adapters.postgres import embedded, embedded_binaries
+from memplane.adapters.postgres.embedded import embedded_binaries, embedded_postgres
 from memplane.adapters.postgres.embedded.embedded_files import Account
 entry = pwd.getpwnam(sys.argv[1])
 account = Account(entry.pw_uid, entry.pw_gid, entry.pw_name)
 binaries = embedded_binaries.reachable_binaries(
     embedded_binaries.packaged_binaries(), account, [Path("/var/cache/memplane")]
 )
-embedded.packaged_binaries = lambda: binaries
+embedded_postgres.packaged_binaries = lambda: binaries
 sys.executable = sys.argv[3]
 os.setgroups([])
 os.setgid(entry.pw_gid)
 os.setuid(entry.pw_uid)
-with embedded.EmbeddedPostgres.start(Path(sys.argv[2]), durable=False) as server:
+with embedded_postgres.EmbeddedPostgres.start(Path(sys.argv[2]), durable=False) as server:
     print(server.admin_conninfo, flush=True)
     sys.stdin.read()
 """

@@ -19,7 +19,7 @@ from memplane.application.jobs.job_runner import LEASE, Jobs
 from memplane.bootstrap import Application
 from memplane.settings import Settings
 
-SENDING = ("execute", "changed", "rows_of_all", "add", "tell", "flush")
+SENDING = ("execute", "rows_changed", "rows_of_all", "add", "tell", "flush")
 
 
 def dying(method: Callable[..., Awaitable[Any]], left: list[int]) -> Callable[..., Awaitable[Any]]:

@@ -11,7 +11,7 @@ from memplane.adapters.sqlite.session import SqliteSession
 from memplane.application.jobs.job_runner import Jobs
 from support.nights import Stopped
 
-_SENDING = ("execute", "changed", "rows_of_all")
+_SENDING = ("execute", "rows_changed", "rows_of_all")
 
 
 @contextmanager

@@ -250,7 +250,7 @@ WRITES: dict[str, Callable[[UnitOfWork], Awaitable[object]]] = {
     "keep entities": lambda uow: uow.enrichments.keep("user-3", {nth(3): ENRICHED}, NOW),
     "mark memories": lambda uow: uow.enrichments.mark(IDS, "rules/1"),
     "named entities": lambda uow: uow.graph.entity_ids("user-3", MENTIONED, NOW),
-    "names that are known": lambda uow: uow.graph.known("user-3", MENTIONED),
+    "names that are known": lambda uow: uow.graph.known_names("user-3", MENTIONED),
     "resting conversations": lambda uow: uow.closings.resting(NOW, 20),
     "resting conversations of a user": lambda uow: uow.closings.resting(NOW, 20, "user-3"),
     "the beginning of a conversation": lambda uow: uow.closings.began_at("user-3", "thread-7"),
@@ -463,12 +463,11 @@ STORES = (
 )
 INSERTS = {
     "add", "add_history", "add_key", "add_memories", "add_mentions", "add_proposals", "add_relations", "add_turns",
-    "add_writes", "bury", "bury_again", "draw", "events", "keep", "keep_undo", "link", "log", "note", "post", "record",
-    "seal",
-    "send", "signal",
+    "add_writes", "bury", "draw", "events", "keep", "keep_undo", "link", "log", "note", "post", "record",
+    "restore", "seal", "send", "signal",
 }  # fmt: skip
 """These look nothing up."""
-LISTS = {"all", "latest", "users"}
+LISTS = {"all", "crowded_threads", "latest", "users"}
 """All keys or runs for an administrator, all threads for pruning, all users for a replay."""
 OTHERWISE = {"alone", "fade", "forget_history", "next_due", "sweep_proposals"}
 """A lock; as `promote`; a function of the database; SQLite's queue; once a night, of which half may have lapsed."""
