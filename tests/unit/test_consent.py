@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memplane.domain.consent.agreement import is_agreement, names
-from memplane.domain.consent.consent_rules import ConsentRules, ConsentVerdict, ProposalState, decides, state_at
+from memplane.domain.consent.consent_rules import ConsentRules, ProposalState, Verdict, decides, state_at
 from memplane.domain.errors import AlreadyDecided, ProposalExpired
 from memplane.domain.language.comparison import comparison
 from memplane.domain.language.profile_statements import Sought, Stated, spoken_fields, stated_fields
@@ -30,19 +30,19 @@ ONE, OTHER = UUID(int=1), UUID(int=2)
 class TestDecisions:
     """What becomes of a proposal."""
 
-    @pytest.mark.parametrize("verdict", ConsentVerdict)
-    def test_what_waits_is_decided_once(self, verdict: ConsentVerdict) -> None:
+    @pytest.mark.parametrize("verdict", Verdict)
+    def test_what_waits_is_decided_once(self, verdict: Verdict) -> None:
         assert decides(ProposalState.PENDING, verdict)
         assert not decides(verdict.state, verdict)
 
     def test_the_opposite_of_a_decision_is_refused(self) -> None:
         with pytest.raises(AlreadyDecided, match="approved"):
-            decides(ProposalState.APPROVED, ConsentVerdict.REJECT)
+            decides(ProposalState.APPROVED, Verdict.REJECT)
         with pytest.raises(AlreadyDecided, match="rejected"):
-            decides(ProposalState.REJECTED, ConsentVerdict.APPROVE)
+            decides(ProposalState.REJECTED, Verdict.APPROVE)
 
-    @pytest.mark.parametrize("verdict", ConsentVerdict)
-    def test_what_has_lapsed_is_decided_no_more(self, verdict: ConsentVerdict) -> None:
+    @pytest.mark.parametrize("verdict", Verdict)
+    def test_what_has_lapsed_is_decided_no_more(self, verdict: Verdict) -> None:
         with pytest.raises(ProposalExpired):
             decides(ProposalState.EXPIRED, verdict)
 

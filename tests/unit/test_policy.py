@@ -238,7 +238,7 @@ class TestView:
             ("notes", False, True, ContextMode.NONE),
         ]
         assert [entry.rag_length for entry in view.categories] == [20, None, None, None]
-        assert view.readable_categories == ("tasks", "goals", "procedural")
+        assert view.read == ("tasks", "goals", "procedural")
         assert view.write == ("goals", "notes")
         assert view.asked_by_default == POLICY.readable("planner", None)
         assert (view.trust, view.sees, view.default_store) == (Trust.FULL, (PRIVATE, SHARED, SOCIAL), PRIVATE)
@@ -278,13 +278,13 @@ class TestView:
 
     def test_trust_narrows_the_allowlist(self) -> None:
         view = describe_agent(POLICY, "stranger")
-        assert (view.readable_categories, view.write, view.asked_by_default) == ((), (), ())
+        assert (view.read, view.write, view.asked_by_default) == ((), (), ())
         assert (view.sees, view.default_store, view.sees_turns) == ((), None, False)
         assert [entry.name for entry in view.categories] == ["activity", "goals"]
         assert all(entry.context is ContextMode.NONE for entry in view.categories)
         trusted = replace(POLICY.allowlists["stranger"], trust=Trust.FAMILIAR)
         view = describe_agent(replace(POLICY, allowlists={"stranger": trusted}), "stranger")
-        assert (view.readable_categories, view.write) == (("activity", "goals"), ("goals",))
+        assert (view.read, view.write) == (("activity", "goals"), ("goals",))
         assert (view.sees, view.default_store) == ((SOCIAL,), SOCIAL)
 
     def test_an_agent_with_nothing(self) -> None:

@@ -7,7 +7,7 @@ from pydantic import Field, StrictBool
 
 from memplane.contracts.base import Message, Name, Request, Time
 from memplane.contracts.dry_runs import DryRunnable, DryRunRequest
-from memplane.domain.consent.consent_rules import ConsentVerdict, ProposalState
+from memplane.domain.consent.consent_rules import ProposalState, Verdict
 
 MAX_BULK = 100
 FieldName = Annotated[str, Field(min_length=1, max_length=63)]
@@ -92,7 +92,7 @@ class BulkItem(Request):
     """One proposal and what is decided of it."""
 
     id: UUID
-    decision: ConsentVerdict
+    decision: Verdict
     reason: Reason | None = None
     """Of a rejection."""
 

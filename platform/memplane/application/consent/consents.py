@@ -15,7 +15,7 @@ from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField, Proposal, ProposalQuery
 from memplane.application.users.merged_users import require_unmerged
 from memplane.domain.consent.agreement import is_agreement
-from memplane.domain.consent.consent_rules import ConsentVerdict, ProposalState
+from memplane.domain.consent.consent_rules import ProposalState, Verdict
 from memplane.domain.errors import (
     InvalidRequest,
     LimitExceeded,
@@ -195,7 +195,7 @@ class ReviewProposals:
         if turn is None or turn.user_id != proposal.user_id:
             raise RecordNotFound("no such turn of the proposal's user")
         check_acknowledgement(proposal, turn)
-        ruling = Decision(proposal_id, ConsentVerdict.APPROVE, acknowledgement=turn)
+        ruling = Decision(proposal_id, Verdict.APPROVE, acknowledgement=turn)
         return await self._carried_out(principal, speaker, ruling, KeyScope.WRITE, once)
 
     async def context(self, principal: Principal, user_id: str, agent: str | None = None) -> Sequence[ContextField]:
@@ -264,7 +264,7 @@ class ReviewProposals:
         query = replace(self._query(principal, speaker), ids=ids)
         async with self._storage.reading(principal.reach) as reader:
             found = await reader.proposals(query, before=None, limit=len(ids))
-        approved = {ruling.proposal_id for ruling in rulings if ruling.verdict is ConsentVerdict.APPROVE}
+        approved = {ruling.proposal_id for ruling in rulings if ruling.verdict is Verdict.APPROVE}
         waiting = [each for each in found if each.id in approved and each.state is ProposalState.PENDING]
         texts = [draft_of(each, query.now).text for each in waiting]
         made = await self._gateway.material(*texts) if texts else []

@@ -24,7 +24,7 @@ from memplane.application.memories.supersession import (
 from memplane.application.recall.search_material import SearchMaterial
 from memplane.application.records import ContextField, Edge, Proposal, TombstoneOrigin
 from memplane.domain.consent.agreement import names
-from memplane.domain.consent.consent_rules import MULTIPLE, ConsentVerdict, decides, state_at
+from memplane.domain.consent.consent_rules import MULTIPLE, Verdict, decides, state_at
 from memplane.domain.errors import NotAnAgreement, RecordNotFound, StateConflict
 from memplane.domain.memory.delta import ChangeEvent
 from memplane.domain.memory.history import HistoryEvent
@@ -49,7 +49,7 @@ class Decision:
     """
 
     proposal_id: UUID
-    verdict: ConsentVerdict
+    verdict: Verdict
     reason: str | None = None
     acknowledgement: Turn | None = None
 
@@ -108,7 +108,7 @@ async def decide(write: Write, agent: Speaker, ruling: Decision, material: Searc
         reason=ruling.reason,
         self_acknowledged=await _is_own(write, proposal, ruling.acknowledgement),
     )
-    if ruling.verdict is ConsentVerdict.REJECT:
+    if ruling.verdict is Verdict.REJECT:
         return await _rejected(write, decided)
     if material is None:
         raise StateConflict("the proposal is being changed at this moment; try again")

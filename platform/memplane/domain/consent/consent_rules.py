@@ -49,7 +49,7 @@ class ProposalState(StrEnum):
     EXPIRED = "expired"
 
 
-class ConsentVerdict(StrEnum):
+class Verdict(StrEnum):
     """What a person decides on a proposal."""
 
     APPROVE = "approve"
@@ -58,7 +58,7 @@ class ConsentVerdict(StrEnum):
     @property
     def state(self) -> ProposalState:
         """What it makes of the proposal."""
-        return ProposalState.APPROVED if self is ConsentVerdict.APPROVE else ProposalState.REJECTED
+        return ProposalState.APPROVED if self is Verdict.APPROVE else ProposalState.REJECTED
 
 
 def state_at(stored: ProposalState, expires_at: datetime, now: datetime) -> ProposalState:
@@ -67,7 +67,7 @@ def state_at(stored: ProposalState, expires_at: datetime, now: datetime) -> Prop
     return ProposalState.EXPIRED if lapsed else stored
 
 
-def decides(state: ProposalState, verdict: ConsentVerdict) -> bool:
+def decides(state: ProposalState, verdict: Verdict) -> bool:
     """Whether a verdict still has something to do: False when it was given before.
 
     Args:

@@ -61,7 +61,7 @@ class AgentView:
     digest: str
 
     @property
-    def readable_categories(self) -> tuple[str, ...]:
+    def read(self) -> tuple[str, ...]:
         """Names of the categories that it effectively reads."""
         return tuple(category.name for category in self.categories if category.read)
 

@@ -155,7 +155,7 @@ def _details(view: AgentView) -> tuple[Text, Table, Text, Text, Text]:
 def _matrix(policy: Policy, views: list[AgentView]) -> Table:
     rows = table("category", *(view.agent for view in views))
     for name in policy.categories:
-        cells = ("".join(("r" * (name in view.readable_categories), "w" * (name in view.write))) for view in views)
+        cells = ("".join(("r" * (name in view.read), "w" * (name in view.write))) for view in views)
         add(rows, name, *cells)
     add(rows, Text("trust", style="dim"), *(plain(view.trust, "dim") for view in views))
     return rows

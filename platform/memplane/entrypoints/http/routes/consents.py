@@ -28,7 +28,7 @@ from memplane.contracts.consents import (
     UserContextChange,
     UserContextOutcome,
 )
-from memplane.domain.consent.consent_rules import ConsentVerdict
+from memplane.domain.consent.consent_rules import Verdict
 from memplane.entrypoints.http import examples
 from memplane.entrypoints.http.dependencies import Agent, App, Caller
 from memplane.entrypoints.http.execution import Execution
@@ -66,7 +66,7 @@ async def approve(
     """The value holds from now on, as a confirmed memory and as a field of the profile. For `consent:review`."""
     asked = request or ApproveRequest()
     run = Execution.of(app, caller, asked.agent, dry_run=asked.dry_run)
-    ruling, once = Decision(proposal_id, ConsentVerdict.APPROVE), run.once(again, _kept)
+    ruling, once = Decision(proposal_id, Verdict.APPROVE), run.once(again, _kept)
     return await run.answer(_outcome(await run.writes.consents.decide(caller, ruling, asked.agent, once=once)))
 
 
@@ -77,7 +77,7 @@ async def reject(
     """The value does not come back for this field, whoever says it. For `consent:review`."""
     asked = request or RefuseRequest()
     run = Execution.of(app, caller, asked.agent, dry_run=asked.dry_run)
-    ruling, once = Decision(proposal_id, ConsentVerdict.REJECT, asked.reason), run.once(again, _kept)
+    ruling, once = Decision(proposal_id, Verdict.REJECT, asked.reason), run.once(again, _kept)
     return await run.answer(_outcome(await run.writes.consents.decide(caller, ruling, asked.agent, once=once)))
 
 
