@@ -31,7 +31,7 @@ import json, sys
 from pathlib import Path
 from memplane.adapters.postgres.embedded.embedded_postgres import EmbeddedPostgres
 with EmbeddedPostgres.start(Path(sys.argv[1]), durable=False) as server:
-    print(json.dumps({"owned": server.owned, "pid": server.pid, "url": server.admin_conninfo}), flush=True)
+    print(json.dumps({"owned": server.is_owner, "pid": server.pid, "url": server.admin_conninfo}), flush=True)
     sys.stdin.read()
 """
 
